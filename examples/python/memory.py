@@ -21,7 +21,7 @@ def line(t_ns: int, pid: Optional[int], what: str, address: Optional[int], size:
 
 def recorded(path: str) -> None:
     trace = etwatch.open(path)
-    for event in trace.events(event=["Fault", "CopyOnWrite", "GuardMemory", "VirtualMem/"]):
+    for event in trace.events(event=["*Fault*", "*CopyOnWrite", "*GuardMemory*", "VirtualMem/*"]):
         fields = event.fields
         kind = event.event.split("/")[-1]
         if event.event.startswith("VirtualMem/"):

@@ -15,6 +15,7 @@ ETWATCH_READ_COPY_MIN = 16384
 ARROW_FLAG_DICTIONARY_ORDERED = 1
 ARROW_FLAG_NULLABLE = 2
 ARROW_FLAG_MAP_KEYS_SORTED = 4
+ETWATCH_SPAN_CAUSES = 6
 ETWATCH_EINVAL = -1
 ETWATCH_ENOMEM = -2
 ETWATCH_EPERM = -3
@@ -46,11 +47,14 @@ ETWATCH_EVENT_WAKEUP = 2
 ETWATCH_EVENT_FORK = 3
 ETWATCH_EVENT_EXEC = 4
 ETWATCH_EVENT_EXIT = 5
+ETWATCH_EVENT_FAULTS = 6
+ETWATCH_EVENT_UNTHROTTLE = 7
 ETWATCH_LOSS_KERNEL_LOG = 1
 ETWATCH_LOSS_LIFECYCLE = 2
 ETWATCH_LOSS_STREAM = 3
 ETWATCH_LOSS_TABLE = 4
 ETWATCH_LOSS_QUEUE = 5
+ETWATCH_LOSS_BUFFERS = 6
 ETWATCH_ALERT_COMPLETE = 1
 ETWATCH_ALERT_ENDED = 2
 ETWATCH_ALERT_EXACT = 4
@@ -66,6 +70,7 @@ ETWATCH_CONFIG_AGGREGATE = 256
 ETWATCH_CONFIG_QUEUE = 512
 ETWATCH_CONFIG_NO_SYSTEM = 1024
 ETWATCH_CONFIG_EVENTS_ALL = 1048576
+ETWATCH_CONFIG_EVENTS_CAUSES = 2097152
 ETWATCH_CHECK_OK = 0
 ETWATCH_CHECK_WARN = 1
 ETWATCH_CHECK_FAIL = 2
@@ -86,6 +91,11 @@ ETWATCH_FIELD_FLOAT = 12
 ETWATCH_TRACE_HAS_PID = 1
 ETWATCH_TRACE_HAS_TID = 2
 ETWATCH_TRACE_DECODED = 4
+ETWATCH_TRACE_HAS_HEADER_IDS = 8
+ETWATCH_TRACE_NAMED = 16
+ETWATCH_CLASS_RAW = 0
+ETWATCH_CLASS_PARTLY = 1
+ETWATCH_CLASS_DECODED = 2
 ETWATCH_REPORT_THREADS = 1
 ETWATCH_REPORT_IMAGES = 2
 ETWATCH_REPORT_CMDLINE = 4
@@ -96,6 +106,9 @@ ETWATCH_TABLE_IMAGES = 4
 ETWATCH_TABLE_EVENTS = 5
 ETWATCH_TABLE_SAMPLES = 6
 ETWATCH_TABLE_THREAD_SAMPLES = 7
+ETWATCH_TABLE_SPANS = 8
+ETWATCH_TABLE_INFERENCES = 9
+ETWATCH_TABLE_OPERATORS = 10
 ETWATCH_TABLE_FIELDS = 1
 ETWATCH_TABLE_TYPED = 2
 ETWATCH_TABLE_PAYLOAD = 4
@@ -103,6 +116,48 @@ ETWATCH_TABLE_CMDLINE = 8
 ETWATCH_TABLE_TIMESTAMPS = 16
 ETWATCH_TABLE_DENSE = 32
 ETWATCH_TABLE_TAKE = 64
+ETWATCH_TABLE_CSV_RAW = 128
+ETWATCH_CONSUMER_NO_FIELDS = 1
+ETWATCH_CONSUMER_CMDLINE = 2
+ETWATCH_DEVICE_GPU = 1
+ETWATCH_DEVICE_NPU = 2
+ETWATCH_DEVICE_ENERGY = 3
+ETWATCH_D_util_percent = 0
+ETWATCH_D_memory_util_percent = 1
+ETWATCH_D_encoder_percent = 2
+ETWATCH_D_decoder_percent = 3
+ETWATCH_D_memory_used_bytes = 4
+ETWATCH_D_memory_total_bytes = 5
+ETWATCH_D_temperature_celsius = 6
+ETWATCH_D_clock_mhz = 7
+ETWATCH_D_memory_clock_mhz = 8
+ETWATCH_D_power_watts = 9
+ETWATCH_D_busy_ns = 10
+ETWATCH_D_energy_uj = 11
+ETWATCH_D_idle_energy_uj = 12
+ETWATCH_D_watched_energy_uj = 13
+ETWATCH_D_other_energy_uj = 14
+ETWATCH_D_throttle_reasons = 15
+ETWATCH_D_pcie_received_bytes_per_second = 16
+ETWATCH_D_pcie_sent_bytes_per_second = 17
+ETWATCH_D_processes = 18
+ETWATCH_DEVICE_METRIC_COUNT = 19
+ETWATCH_THROTTLE_IDLE = 1
+ETWATCH_THROTTLE_APPLICATION_CLOCKS = 2
+ETWATCH_THROTTLE_POWER_CAP = 4
+ETWATCH_THROTTLE_HARDWARE = 8
+ETWATCH_THROTTLE_SYNC_BOOST = 16
+ETWATCH_THROTTLE_THERMAL = 32
+ETWATCH_THROTTLE_HARDWARE_THERMAL = 64
+ETWATCH_THROTTLE_POWER_BRAKE = 128
+ETWATCH_THROTTLE_DISPLAY_CLOCKS = 256
+ETWATCH_DEVICE_PROBLEM = 1
+ETWATCH_DEVICE_RECOVERED = 2
+ETWATCH_DEVICE_ABSENT = 4
+ETWATCH_DEVICE_PROCESS_GPU_TIME = 1
+ETWATCH_DEVICE_PROCESS_NPU_TIME = 2
+ETWATCH_DEVICE_PROCESS_MEMORY = 4
+ETWATCH_DEVICE_PROCESS_ENERGY = 8
 ETWATCH_EXPORT_PERFETTO = 1
 ETWATCH_EXPORT_ARROW = 2
 ETWATCH_EXPORT_CSV = 3
@@ -110,6 +165,24 @@ ETWATCH_EXPORT_JSONL = 4
 ETWATCH_EXPORT_FOLDED = 5
 ETWATCH_EXPORT_SPEEDSCOPE = 6
 ETWATCH_EXPORT_CHROME = 7
+ETWATCH_GPU_KERNEL = 1
+ETWATCH_GPU_COPY = 2
+ETWATCH_GPU_SET = 3
+ETWATCH_GPU_WAIT = 4
+ETWATCH_GPU_RANGE = 5
+ETWATCH_GPU_HOST_TO_DEVICE = 1
+ETWATCH_GPU_DEVICE_TO_HOST = 2
+ETWATCH_GPU_DEVICE_TO_DEVICE = 8
+ETWATCH_GPU_HOST_TO_HOST = 9
+ETWATCH_GPU_PEER_TO_PEER = 10
+ETWATCH_GPU_OP_HAS_CALL = 1
+ETWATCH_GPU_OP_ASYNC = 2
+ETWATCH_GPU_STARTING = 0
+ETWATCH_GPU_ACTIVE = 1
+ETWATCH_GPU_FAILED = 2
+ETWATCH_GPU_TAKEN = 3
+ETWATCH_GPU_CLOSED = 4
+ETWATCH_GPU_CUT = 5
 ETWATCH_BACKEND_ETW = 0
 ETWATCH_BACKEND_ETL = 1
 ETWATCH_BACKEND_EBPF = 2
@@ -127,6 +200,10 @@ ETWATCH_ROLLUP_PREEXISTING = 2
 ETWATCH_ROLLUP_EXITED = 4
 ETWATCH_ROLLUP_THREADS_UNLISTED = 1
 ETWATCH_ROLLUP_INCOMPLETE = 2
+ETWATCH_SESSION_BY_FLAGS = 1
+ETWATCH_SESSION_BY_PROVIDERS = 2
+ETWATCH_SESSION_BY_EVENTS = 4
+ETWATCH_SESSION_BY_BUFFERS = 8
 ETWATCH_SESSION_OURS = 1
 ETWATCH_SESSION_SYSTEM = 2
 ETWATCH_SESSION_REAL_TIME = 4
@@ -135,11 +212,41 @@ ETWATCH_FORMAT_TABLE = 1
 ETWATCH_FORMAT_JSONL = 2
 ETWATCH_FORMAT_CSV = 3
 ETWATCH_FORMAT_PERFETTO = 4
+ETWATCH_FORMAT_CSV_RAW = 5
 ETWATCH_SINK_CMDLINE = 1
 ETWATCH_SINK_COLOR = 2
 ETWATCH_SINK_PAYLOAD = 4
 ETWATCH_SINK_CLASSES = 8
+ETWATCH_SINK_OVERVIEW = 16
+ETWATCH_SPAN_WORK = 1
+ETWATCH_SPAN_INFERENCE = 2
+ETWATCH_SPAN_LOAD = 3
+ETWATCH_SPAN_OPERATOR = 4
+ETWATCH_SPAN_COMPLETE = 1
+ETWATCH_SPAN_FAILED = 2
+ETWATCH_SPAN_ASYNC = 4
+ETWATCH_SPAN_HAS_FAULTS = 8
+ETWATCH_SPAN_PROBED = 16
+ETWATCH_CAUSE_WORK = 0
+ETWATCH_CAUSE_CPU = 1
+ETWATCH_CAUSE_THROTTLED = 2
+ETWATCH_CAUSE_FAULT = 3
+ETWATCH_CAUSE_DISK = 4
+ETWATCH_CAUSE_LOCK = 5
+ETWATCH_CAUSE_PROCESS = 6
+ETWATCH_CAUSE_SLEEP = 7
+ETWATCH_CAUSE_UNKNOWN = 8
+ETWATCH_CAUSE_COUNT = 9
+ETWATCH_PROBES_NO_PYTHON = 1
+ETWATCH_STRIP_RUN = 1
+ETWATCH_STRIP_READY = 2
+ETWATCH_STRIP_SLEEP = 3
+ETWATCH_STRIP_DISK = 4
+ETWATCH_STRIP_FAULT = 5
 ETWATCH_SUMMARY_ENDED = 1
+ETWATCH_SUM_SWITCHES = 0
+ETWATCH_SUM_FAULTS = 1
+ETWATCH_SUM_COUNT = 2
 ETWATCH_S_cpu_percent = 0
 ETWATCH_S_load_1 = 1
 ETWATCH_S_load_5 = 2
@@ -246,6 +353,10 @@ class Alert(ctypes.Structure):
     pass
 
 
+class Devices(ctypes.Structure):
+    pass
+
+
 class Callbacks(ctypes.Structure):
     pass
 
@@ -342,7 +453,43 @@ class CollectorStats(ctypes.Structure):
     pass
 
 
+class ConsumerOptions(ctypes.Structure):
+    pass
+
+
+class ConsumerStats(ctypes.Structure):
+    pass
+
+
+class DeviceProcess(ctypes.Structure):
+    pass
+
+
+class Device(ctypes.Structure):
+    pass
+
+
+class DeviceOptions(ctypes.Structure):
+    pass
+
+
 class ExportCounts(ctypes.Structure):
+    pass
+
+
+class GpuOp(ctypes.Structure):
+    pass
+
+
+class GpuProcess(ctypes.Structure):
+    pass
+
+
+class GpuSum(ctypes.Structure):
+    pass
+
+
+class GpuTraceOptions(ctypes.Structure):
     pass
 
 
@@ -402,6 +549,38 @@ class TraceSummary(ctypes.Structure):
     pass
 
 
+class Cause(ctypes.Structure):
+    pass
+
+
+class Span(ctypes.Structure):
+    pass
+
+
+class Operator(ctypes.Structure):
+    pass
+
+
+class ProbesOptions(ctypes.Structure):
+    pass
+
+
+class ProbesStats(ctypes.Structure):
+    pass
+
+
+class SpansOptions(ctypes.Structure):
+    pass
+
+
+class Strip(ctypes.Structure):
+    pass
+
+
+class SpanGroup(ctypes.Structure):
+    pass
+
+
 class SummaryOptions(ctypes.Structure):
     pass
 
@@ -438,6 +617,7 @@ class AggregatorOptions(ctypes.Structure):
     pass
 
 
+etwatch_event_fn = ctypes.CFUNCTYPE(None, c_void_p, POINTER(TraceEvent))
 etwatch_write_fn = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
 ErrorInfo._fields_ = [
     ("size", c_uint32), ("code", c_int32), ("os_code", c_int64), ("offset", c_uint64), ("message", c_char * 256),
@@ -475,6 +655,8 @@ Event._fields_ = [
     ("exit_code", c_int32), ("name", c_char_p), ("next_name", c_char_p), ("next_priority", c_int32),
     ("target_cpu", c_uint32), ("wait_ns", c_uint64), ("ready_ns", c_uint64), ("waker_pid", c_uint32),
     ("waker_tid", c_uint32), ("wait_reason", c_char_p), ("io_wait", c_uint32), ("hard_faults", c_uint32),
+    ("from_ns", c_uint64), ("fault_ns", c_uint64), ("fault_count", c_uint32), ("in_fault", c_uint32),
+    ("throttled", c_uint32), ("reserved", c_uint32),
 ]
 Events._fields_ = [
     ("size", c_uint32), ("stride", c_uint32), ("count", c_size_t), ("items", POINTER(Event)),
@@ -491,6 +673,9 @@ Alert._fields_ = [
     ("to_ns", c_uint64), ("window_ns", c_uint64), ("threshold", c_double), ("value", c_double), ("peak", c_double),
     ("thread_count", c_uint32), ("thread_entries", c_uint32), ("threads", POINTER(AlertThread)),
 ]
+Devices._fields_ = [
+    ("size", c_uint32), ("stride", c_uint32), ("count", c_size_t), ("items", POINTER(Device)),
+]
 Callbacks._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("ctx", c_void_p),
     ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Samples))),
@@ -498,12 +683,13 @@ Callbacks._fields_ = [
     ("on_loss", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Loss))),
     ("on_alert", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Alert))),
     ("on_end", ctypes.CFUNCTYPE(None, c_void_p, POINTER(ErrorInfo))),
+    ("on_devices", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Devices))),
 ]
 SessionOptions._fields_ = [
     ("size", c_uint32), ("buffer_kb", c_uint32), ("min_buffers", c_uint32), ("max_buffers", c_uint32),
     ("flush_ms", c_uint32), ("profile_hz", c_uint32), ("memory_bytes", c_uint64), ("name", c_char_p),
     ("kernel", c_char_p), ("stacks", c_char_p), ("providers", POINTER(Provider)), ("provider_count", c_uint32),
-    ("reserved", c_uint32), ("counters", MetricSet),
+    ("ways", c_uint32), ("counters", MetricSet),
 ]
 Rate._fields_ = [
     ("metrics", MetricSet), ("hz", c_double),
@@ -520,6 +706,7 @@ Config._fields_ = [
     ("exclude_name_count", c_uint32), ("exclude_uid_count", c_uint32), ("exclude_cgroup_count", c_uint32),
     ("metrics", MetricSet), ("polled_metrics", MetricSet), ("rates", POINTER(Rate)), ("alerts", POINTER(c_char_p)),
     ("rate_count", c_uint32), ("alert_count", c_uint32), ("top_n", c_uint32), ("top_n_metric", c_uint32),
+    ("sys_root", c_char_p), ("nvml_library", c_char_p), ("max_memory_bytes", c_uint64), ("gpu_trace", c_void_p),
 ]
 Stats._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("hz_requested", c_double), ("hz_reached", c_double),
@@ -527,7 +714,7 @@ Stats._fields_ = [
     ("undecoded", c_uint64), ("late", c_uint64), ("wakeups", c_uint64), ("processes", c_uint64),
     ("threads", c_uint64), ("self_rss_bytes", c_uint64), ("self_rss_peak_bytes", c_uint64),
     ("self_cpu_percent", c_double), ("self_kernel_percent", c_double), ("duration_ns", c_uint64),
-    ("queue_dropped", c_uint64), ("step_ns", c_uint64), ("step_max_ns", c_uint64),
+    ("queue_dropped", c_uint64), ("step_ns", c_uint64), ("step_max_ns", c_uint64), ("self_sensor_percent", c_double),
 ]
 Meta._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("cpu_count", c_uint32), ("reserved", c_uint32),
@@ -561,7 +748,7 @@ TraceStats._fields_ = [
     ("lost_buffers", c_uint64), ("bad_buffers", c_uint64), ("bad_events", c_uint64), ("bad_bytes", c_uint64),
     ("late", c_uint64), ("first_ns", c_uint64), ("last_ns", c_uint64), ("bytes", c_uint64),
     ("first_bad_offset", c_uint64), ("first_bad_file", c_uint32), ("reserved2", c_uint32),
-    ("first_bad", c_char * 128),
+    ("first_bad", c_char * 128), ("clock_set_back_ns", c_uint64),
 ]
 FieldV._fields_ = [
     ("u", c_uint64), ("i", c_int64), ("d", c_double), ("text", c_char_p), ("bytes", POINTER(c_uint8)),
@@ -574,11 +761,12 @@ TraceEvent._fields_ = [
     ("cpu", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("id", c_uint32), ("opcode", c_uint32),
     ("version", c_uint32), ("level", c_uint32), ("keyword", c_uint64), ("provider_guid", c_uint8 * 16),
     ("process", c_char_p), ("provider", c_char_p), ("event", c_char_p), ("payload", POINTER(c_uint8)),
-    ("payload_size", c_uint32), ("field_count", c_uint32), ("fields", POINTER(Field)),
+    ("payload_size", c_uint32), ("field_count", c_uint32), ("fields", POINTER(Field)), ("header_pid", c_uint32),
+    ("header_tid", c_uint32),
 ]
 TraceClass._fields_ = [
     ("size", c_uint32), ("id", c_uint32), ("opcode", c_uint32), ("version", c_uint32), ("decoded", c_uint32),
-    ("reserved", c_uint32), ("count", c_uint64), ("provider", c_char_p), ("event", c_char_p),
+    ("state", c_uint32), ("count", c_uint64), ("provider", c_char_p), ("event", c_char_p),
 ]
 TraceImage._fields_ = [
     ("size", c_uint32), ("pid", c_uint32), ("base", c_uint64), ("bytes", c_uint64), ("load_ns", c_uint64),
@@ -623,11 +811,67 @@ TableOptions._fields_ = [
 ]
 CollectorStats._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("samples", c_uint64), ("thread_samples", c_uint64),
-    ("processes", c_uint64), ("events", c_uint64), ("dropped", c_uint64),
+    ("processes", c_uint64), ("events", c_uint64), ("dropped", c_uint64), ("spans", c_uint64),
+    ("inferences", c_uint64), ("operators", c_uint64),
+]
+ConsumerOptions._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("session", c_char_p), ("session_options", POINTER(SessionOptions)),
+    ("providers", POINTER(c_char_p)), ("events", POINTER(c_char_p)), ("provider_count", c_uint32),
+    ("event_count", c_uint32), ("pids", POINTER(c_uint32)), ("names", POINTER(c_char_p)), ("pid_count", c_uint32),
+    ("name_count", c_uint32),
+]
+ConsumerStats._fields_ = [
+    ("size", c_uint32), ("source", c_uint32), ("events", c_uint64), ("delivered", c_uint64), ("undecoded", c_uint64),
+    ("lost", c_uint64),
+]
+DeviceProcess._fields_ = [
+    ("pid", c_uint32), ("has", c_uint32), ("gpu_ns", c_uint64), ("npu_ns", c_uint64), ("energy_uj", c_uint64),
+    ("memory_bytes", c_uint64),
+]
+Device._fields_ = [
+    ("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32), ("index", c_uint32), ("t_ns", c_uint64),
+    ("dt_ns", c_uint64), ("driver", c_char_p), ("id", c_char_p), ("name", c_char_p), ("problem", c_char_p),
+    ("process_count", c_uint32), ("reserved", c_uint32), ("process_list", POINTER(DeviceProcess)), ("has", MetricSet),
+    ("estimated", MetricSet), ("util_percent", c_double), ("memory_util_percent", c_double),
+    ("encoder_percent", c_double), ("decoder_percent", c_double), ("memory_used_bytes", c_uint64),
+    ("memory_total_bytes", c_uint64), ("temperature_celsius", c_double), ("clock_mhz", c_double),
+    ("memory_clock_mhz", c_double), ("power_watts", c_double), ("busy_ns", c_uint64), ("energy_uj", c_uint64),
+    ("idle_energy_uj", c_uint64), ("watched_energy_uj", c_uint64), ("other_energy_uj", c_uint64),
+    ("throttle_reasons", c_uint64), ("pcie_received_bytes_per_second", c_double),
+    ("pcie_sent_bytes_per_second", c_double), ("processes", c_uint64),
+]
+DeviceOptions._fields_ = [
+    ("size", c_uint32), ("kinds", c_uint32), ("hz", c_double), ("proc_root", c_char_p), ("sys_root", c_char_p),
+    ("nvml_library", c_char_p),
 ]
 ExportCounts._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("rows", c_uint64), ("without_stack", c_uint64), ("frames", c_uint64),
     ("frames_unnamed", c_uint64), ("refused", c_uint64),
+]
+GpuOp._fields_ = [
+    ("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("tid", c_uint32),
+    ("device", c_uint32), ("context", c_uint32), ("stream", c_uint32), ("copy", c_uint32), ("correlation", c_uint32),
+    ("start_ns", c_uint64), ("end_ns", c_uint64), ("call_start_ns", c_uint64), ("call_end_ns", c_uint64),
+    ("bytes", c_uint64), ("name", c_char_p), ("call", c_char_p),
+]
+GpuProcess._fields_ = [
+    ("size", c_uint32), ("pid", c_uint32), ("state", c_uint32), ("cupti_version", c_uint32), ("problem", c_char_p),
+    ("kernels", c_uint64), ("copies", c_uint64), ("sets", c_uint64), ("waits", c_uint64), ("ranges", c_uint64),
+    ("gpu_ns", c_uint64), ("kernel_ns", c_uint64), ("copy_ns", c_uint64), ("set_ns", c_uint64),
+    ("bytes_to_device", c_uint64), ("bytes_to_host", c_uint64), ("bytes_on_device", c_uint64),
+    ("bytes_other", c_uint64), ("set_bytes", c_uint64), ("launches", c_uint64), ("launch_ns", c_uint64),
+    ("cpu_wait_ns", c_uint64), ("gpu_wait_ns", c_uint64), ("first_ns", c_uint64), ("last_ns", c_uint64),
+    ("lost", c_uint64), ("late_ns", c_uint64),
+]
+GpuSum._fields_ = [
+    ("size", c_uint32), ("pid", c_uint32), ("device", c_uint32), ("context", c_uint32), ("stream", c_uint32),
+    ("reserved", c_uint32), ("name", c_char_p), ("count", c_uint64), ("ns", c_uint64), ("min_ns", c_uint64),
+    ("max_ns", c_uint64), ("copies", c_uint64), ("copy_bytes", c_uint64), ("copy_ns", c_uint64),
+]
+GpuTraceOptions._fields_ = [
+    ("size", c_uint32), ("reserved", c_uint32), ("ctx", c_void_p),
+    ("on_op", ctypes.CFUNCTYPE(None, c_void_p, POINTER(GpuOp))),
+    ("on_state", ctypes.CFUNCTYPE(None, c_void_p, POINTER(GpuProcess))),
 ]
 MetricInfo._fields_ = [
     ("size", c_uint32), ("metric", c_uint32), ("name", c_char_p), ("type", c_char_p), ("kind", c_char_p),
@@ -687,6 +931,48 @@ TraceSummary._fields_ = [
     ("size", c_uint32), ("file_count", c_uint32), ("files", POINTER(TraceFile)), ("stats", POINTER(TraceStats)),
     ("system", POINTER(TraceSystem)), ("from_ns", c_uint64), ("until_ns", c_uint64),
 ]
+Cause._fields_ = [
+    ("kind", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("reserved", c_uint32), ("ns", c_uint64),
+    ("name", c_char * 16),
+]
+Span._fields_ = [
+    ("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("tid", c_uint32),
+    ("end_tid", c_uint32), ("start_ns", c_uint64), ("end_ns", c_uint64), ("name", c_char_p), ("session", c_char_p),
+    ("thread_name", c_char_p), ("ns", c_uint64 * 9), ("cpu_ns", c_uint64), ("helper_cpu_ns", c_uint64),
+    ("helper_ready_ns", c_uint64), ("shared_cpu_ns", c_uint64), ("wait_cpu_ns", c_uint64), ("fault_count", c_uint64),
+    ("preempted", c_uint32), ("helpers", c_uint32), ("cause_count", c_uint32), ("reserved", c_uint32),
+    ("causes", Cause * 6), ("shape", c_char_p),
+]
+Operator._fields_ = [
+    ("size", c_uint32), ("pool_threads", c_uint32), ("node", c_char_p), ("provider", c_char_p),
+    ("inference_ns", c_uint64), ("pool_percent", c_double), ("span", POINTER(Span)),
+]
+ProbesOptions._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32),
+]
+ProbesStats._fields_ = [
+    ("size", c_uint32), ("libraries", c_uint32), ("unusable", c_uint32), ("reserved", c_uint32), ("spans", c_uint64),
+    ("lost", c_uint64), ("problem", c_char * 160),
+]
+SpansOptions._fields_ = [
+    ("size", c_uint32), ("reserved", c_uint32), ("history_ns", c_uint64), ("history_max", c_uint64),
+    ("ctx", c_void_p), ("on_span", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Span))),
+    ("on_operator", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Operator))),
+]
+Strip._fields_ = [
+    ("size", c_uint32), ("state", c_uint32), ("tid", c_uint32), ("cpu", c_uint32), ("from_ns", c_uint64),
+    ("to_ns", c_uint64), ("name", c_char_p),
+]
+SpanGroup._fields_ = [
+    ("size", c_uint32), ("kind", c_uint32), ("name", c_char_p), ("session", c_char_p), ("count", c_uint64),
+    ("failed", c_uint64), ("incomplete", c_uint64), ("first_ns", c_uint64), ("last_ns", c_uint64),
+    ("p50_ns", c_uint64), ("p95_ns", c_uint64), ("p99_ns", c_uint64), ("max_ns", c_uint64), ("mean_ns", c_uint64),
+    ("cold_ns", c_uint64), ("total", c_uint64 * 9), ("helper_cpu_ns", c_uint64), ("helper_ready_ns", c_uint64),
+    ("shared_cpu_ns", c_uint64), ("wait_cpu_ns", c_uint64), ("preempted", c_uint64), ("fault_count", c_uint64),
+    ("helpers", c_uint32), ("cause_count", c_uint32), ("causes", Cause * 6), ("slow_count", c_uint64),
+    ("slow_mean_ns", c_uint64), ("typical_mean_ns", c_uint64), ("excess_ns", c_int64 * 9),
+    ("slow_cause_count", c_uint32), ("flags", c_uint32), ("slow_causes", Cause * 6),
+]
 SummaryOptions._fields_ = [
     ("size", c_uint32), ("max_processes", c_uint32),
     ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Samples))), ("ctx", c_void_p),
@@ -697,7 +983,8 @@ SummaryThread._fields_ = [
 SummaryProcess._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("first_ns", c_uint64), ("last_ns", c_uint64), ("samples", c_uint64),
     ("sample", POINTER(Sample)), ("metrics", POINTER(Aggregate)), ("metric_count", c_uint32),
-    ("thread_count", c_uint32), ("threads", POINTER(SummaryThread)),
+    ("thread_count", c_uint32), ("threads", POINTER(SummaryThread)), ("sums", POINTER(Aggregate)),
+    ("sum_count", c_uint32), ("reserved", c_uint32),
 ]
 System._fields_ = [
     ("size", c_uint32), ("cpu_count", c_uint32), ("t_ns", c_uint64), ("dt_ns", c_uint64),
@@ -744,6 +1031,7 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_loss": Loss,
     "etwatch_alert_thread": AlertThread,
     "etwatch_alert": Alert,
+    "etwatch_devices": Devices,
     "etwatch_callbacks": Callbacks,
     "etwatch_session_options": SessionOptions,
     "etwatch_rate": Rate,
@@ -767,7 +1055,16 @@ STRUCTS: Dict[str, Any] = {
     "ArrowArrayStream": ArrowArrayStream,
     "etwatch_table_options": TableOptions,
     "etwatch_collector_stats": CollectorStats,
+    "etwatch_consumer_options": ConsumerOptions,
+    "etwatch_consumer_stats": ConsumerStats,
+    "etwatch_device_process": DeviceProcess,
+    "etwatch_device": Device,
+    "etwatch_device_options": DeviceOptions,
     "etwatch_export_counts": ExportCounts,
+    "etwatch_gpu_op": GpuOp,
+    "etwatch_gpu_process": GpuProcess,
+    "etwatch_gpu_sum": GpuSum,
+    "etwatch_gpu_trace_options": GpuTraceOptions,
     "etwatch_metric_info": MetricInfo,
     "etwatch_metric_backend": MetricBackend,
     "etwatch_process_id": ProcessId,
@@ -782,6 +1079,14 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_window": Window,
     "etwatch_windows": Windows,
     "etwatch_trace_summary": TraceSummary,
+    "etwatch_cause": Cause,
+    "etwatch_span": Span,
+    "etwatch_operator": Operator,
+    "etwatch_probes_options": ProbesOptions,
+    "etwatch_probes_stats": ProbesStats,
+    "etwatch_spans_options": SpansOptions,
+    "etwatch_strip": Strip,
+    "etwatch_span_group": SpanGroup,
     "etwatch_summary_options": SummaryOptions,
     "etwatch_summary_thread": SummaryThread,
     "etwatch_summary_process": SummaryProcess,
@@ -827,6 +1132,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_trace_next": (c_int, [c_void_p, POINTER(TraceEvent), POINTER(ErrorInfo)]),
     "etwatch_trace_fields": (c_int, [c_void_p, POINTER(TraceEvent)]),
     "etwatch_trace_rewind": (c_int, [c_void_p]),
+    "etwatch_trace_sample": (POINTER(Sample), [c_void_p]),
+    "etwatch_trace_sched_event": (POINTER(Event), [c_void_p]),
+    "etwatch_trace_meta": (c_int, [c_void_p, c_size_t, POINTER(Meta)]),
     "etwatch_trace_report": (c_int, [c_void_p, POINTER(ReportCallbacks), POINTER(TraceSystem), POINTER(ErrorInfo)]),
     "etwatch_account_new": (c_int, [POINTER(AccountOptions), POINTER(c_void_p)]),
     "etwatch_account_free": (None, [c_void_p]),
@@ -846,6 +1154,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_collector_free": (None, [c_void_p]),
     "etwatch_collector_on_samples": (None, [c_void_p, POINTER(Samples)]),
     "etwatch_collector_on_events": (None, [c_void_p, POINTER(Events)]),
+    "etwatch_collector_on_span": (None, [c_void_p, POINTER(Span)]),
+    "etwatch_collector_on_operator": (None, [c_void_p, POINTER(Operator)]),
     "etwatch_collector_stats": (c_int, [c_void_p, POINTER(CollectorStats)]),
     "etwatch_collector_table": (c_int, [c_void_p, c_uint32, c_uint32, POINTER(ArrowArrayStream)]),
     "etwatch_arrow_write": (c_int, [
@@ -855,11 +1165,34 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         POINTER(ArrowArrayStream), c_uint32, c_char_p, etwatch_write_fn, c_void_p, POINTER(c_uint64),
         POINTER(ErrorInfo),
     ]),
+    "etwatch_consumer_open": (c_int, [POINTER(ConsumerOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
+    "etwatch_consumer_free": (None, [c_void_p]),
+    "etwatch_consumer_poll": (c_int, [c_void_p, c_int, etwatch_event_fn, c_void_p, POINTER(ErrorInfo)]),
+    "etwatch_consumer_stop": (None, [c_void_p]),
+    "etwatch_consumer_stream": (c_int, [
+        c_void_p, c_int, POINTER(TableOptions), POINTER(ArrowArrayStream), POINTER(ErrorInfo),
+    ]),
+    "etwatch_consumer_stats": (c_int, [c_void_p, POINTER(ConsumerStats)]),
+    "etwatch_device_kind_name": (c_char_p, [c_uint32]),
+    "etwatch_device_reader_open": (c_int, [POINTER(DeviceOptions), POINTER(c_void_p)]),
+    "etwatch_device_reader_read": (c_int, [c_void_p, c_int, POINTER(Devices)]),
+    "etwatch_device_reader_close": (None, [c_void_p]),
     "etwatch_export_name": (c_char_p, [c_uint32]),
     "etwatch_trace_export": (c_int, [
         c_void_p, c_uint32, c_uint32, POINTER(TableOptions), etwatch_write_fn, c_void_p, POINTER(ExportCounts),
         POINTER(TraceStats), POINTER(ErrorInfo),
     ]),
+    "etwatch_gpu_op_kind_name": (c_char_p, [c_uint32]),
+    "etwatch_gpu_copy_name": (c_char_p, [c_uint32]),
+    "etwatch_gpu_state_name": (c_char_p, [c_uint32]),
+    "etwatch_gpu_trace_new": (c_int, [POINTER(GpuTraceOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
+    "etwatch_gpu_trace_free": (None, [c_void_p]),
+    "etwatch_gpu_trace_address": (c_char_p, [c_void_p]),
+    "etwatch_gpu_trace_read": (c_int, [c_void_p, c_int64, c_int]),
+    "etwatch_gpu_trace_process": (c_int, [c_void_p, c_uint32, POINTER(GpuProcess)]),
+    "etwatch_gpu_trace_kernel": (c_int, [c_void_p, c_uint32, POINTER(GpuSum)]),
+    "etwatch_gpu_trace_stream": (c_int, [c_void_p, c_uint32, POINTER(GpuSum)]),
+    "etwatch_gpu_trace_refused": (c_uint64, [c_void_p]),
     "etwatch_backend_name": (c_char_p, [c_uint32]),
     "etwatch_exactness_name": (c_char_p, [c_uint32]),
     "etwatch_metric_info": (c_int, [c_uint32, POINTER(MetricInfo)]),
@@ -901,9 +1234,17 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_windows": (c_int, [c_void_p, POINTER(Windows)]),
     "etwatch_sink_loss": (c_int, [c_void_p, POINTER(Loss)]),
     "etwatch_sink_alert": (c_int, [c_void_p, POINTER(Alert)]),
+    "etwatch_sink_span": (c_int, [c_void_p, POINTER(Span)]),
+    "etwatch_sink_operator": (c_int, [c_void_p, POINTER(Operator)]),
+    "etwatch_sink_span_group": (c_int, [c_void_p, POINTER(SpanGroup)]),
     "etwatch_sink_system": (c_int, [c_void_p, POINTER(System)]),
+    "etwatch_sink_devices": (c_int, [c_void_p, POINTER(Devices)]),
+    "etwatch_sink_gpu_op": (c_int, [c_void_p, POINTER(GpuOp)]),
+    "etwatch_sink_gpu_process": (c_int, [c_void_p, POINTER(GpuProcess)]),
+    "etwatch_sink_gpu_sum": (c_int, [c_void_p, POINTER(GpuSum)]),
     "etwatch_sink_stats": (c_int, [c_void_p, POINTER(Stats)]),
     "etwatch_sink_flush": (c_int, [c_void_p]),
+    "etwatch_sink_name": (c_int, [c_void_p, c_uint32, c_char_p]),
     "etwatch_sink_restart": (c_int, [c_void_p]),
     "etwatch_sink_trace": (c_int, [c_void_p, POINTER(TraceSummary)]),
     "etwatch_sink_class": (c_int, [c_void_p, POINTER(TraceClass)]),
@@ -913,6 +1254,46 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_sink_trace_event": (c_int, [c_void_p, POINTER(TraceEvent)]),
     "etwatch_sink_wants_fields": (c_int, [c_void_p, POINTER(TraceEvent)]),
     "etwatch_sink_column": (c_char_p, [c_uint32]),
+    "etwatch_marks_new": (c_int, [POINTER(c_void_p)]),
+    "etwatch_marks_free": (None, [c_void_p]),
+    "etwatch_span_begin": (c_uint64, [c_void_p]),
+    "etwatch_span_end": (None, [c_void_p, c_uint64, c_char_p, c_char_p]),
+    "etwatch_span_kind_name": (c_char_p, [c_uint32]),
+    "etwatch_cause_name": (c_char_p, [c_uint32]),
+    "etwatch_receiver_new": (c_int, [POINTER(c_void_p), POINTER(ErrorInfo)]),
+    "etwatch_receiver_free": (None, [c_void_p]),
+    "etwatch_receiver_address": (c_char_p, [c_void_p]),
+    "etwatch_receiver_read": (c_int, [
+        c_void_p, c_int64, c_int, ctypes.CFUNCTYPE(None, c_void_p, POINTER(Span)), c_void_p,
+    ]),
+    "etwatch_receiver_operators": (c_int, [
+        c_void_p, c_int64, ctypes.CFUNCTYPE(None, c_void_p, POINTER(Operator)), c_void_p,
+    ]),
+    "etwatch_receiver_lost_operators": (c_uint64, [c_void_p]),
+    "etwatch_receiver_lost": (c_uint64, [c_void_p]),
+    "etwatch_probes_new": (c_int, [POINTER(ProbesOptions), POINTER(c_void_p), POINTER(ErrorInfo)]),
+    "etwatch_probes_free": (None, [c_void_p]),
+    "etwatch_probes_add_process": (c_int, [c_void_p, c_uint32]),
+    "etwatch_probes_read": (c_int, [c_void_p, c_int64, ctypes.CFUNCTYPE(None, c_void_p, POINTER(Span)), c_void_p]),
+    "etwatch_probes_stats": (c_int, [c_void_p, POINTER(ProbesStats)]),
+    "etwatch_spans_new": (c_int, [POINTER(SpansOptions), POINTER(c_void_p)]),
+    "etwatch_spans_free": (None, [c_void_p]),
+    "etwatch_spans_add_process": (c_int, [c_void_p, c_uint32, c_char_p]),
+    "etwatch_spans_add_event": (c_int, [c_void_p, POINTER(Event)]),
+    "etwatch_spans_add_loss": (c_int, [c_void_p, POINTER(Loss)]),
+    "etwatch_spans_on_samples": (None, [c_void_p, POINTER(Samples)]),
+    "etwatch_spans_on_events": (None, [c_void_p, POINTER(Events)]),
+    "etwatch_spans_on_loss": (None, [c_void_p, POINTER(Loss)]),
+    "etwatch_spans_add": (c_int, [c_void_p, POINTER(Span)]),
+    "etwatch_spans_add_operator": (c_int, [c_void_p, POINTER(Operator)]),
+    "etwatch_spans_advance": (c_int, [c_void_p, c_uint64]),
+    "etwatch_spans_dropped": (c_uint64, [c_void_p]),
+    "etwatch_spans_strips": (c_int, [
+        c_void_p, c_uint32, c_uint64, c_uint64, ctypes.CFUNCTYPE(None, c_void_p, POINTER(Strip)), c_void_p,
+    ]),
+    "etwatch_spans_group": (c_int, [c_void_p, c_uint32, POINTER(SpanGroup)]),
+    "etwatch_spans_clear": (c_int, [c_void_p]),
+    "etwatch_span_group_text": (c_int, [POINTER(SpanGroup), c_char_p, c_size_t]),
     "etwatch_summary_new": (c_int, [POINTER(SummaryOptions), POINTER(c_void_p)]),
     "etwatch_summary_free": (None, [c_void_p]),
     "etwatch_summary_add": (None, [c_void_p, POINTER(Samples)]),

@@ -84,7 +84,14 @@ class Texts(Dict[int, Optional[str]]):
 
 
 class Batch(Sequence["Sample"]):
-    """Samples in order of arrival; a sequence of `Sample`."""
+    """Samples in order of arrival; a sequence of `Sample`.
+
+    Example:
+
+        with etwatch.watch(hz=100) as w:
+            for batch in w.batches(duration=1):
+                print(len(batch), sum(filter(None, batch.column("cpu_ns"))), batch[0].name)
+    """
 
     __slots__ = ("raw", "words", "halves", "signed", "reals", "texts", "rows")
 
@@ -130,7 +137,13 @@ class Batch(Sequence["Sample"]):
         return (Sample(self, index) for index in range(self.rows))
 
     def column(self, name: str) -> List[Any]:
-        """One value per sample; None if it is unknown."""
+        """One value per sample; None if it is unknown.
+
+        Example:
+
+            for batch in w.batches(duration=1):
+                print(batch.column("pid"), batch.column("cpu_ns"))
+        """
         if name in _METRICS:
             has, bit, place, kind = _METRICS[name]
             view: Any = {"double": self.reals, "int64_t": self.signed}.get(kind, self.words)
@@ -189,6 +202,12 @@ class Sample:
 
     Attributes have the names of the output: `pid`, `name`, `t_ns`, `cpu_percent`, `rss_bytes`, ...
     `type` is "start", "exit", "sample" or "thread".
+
+    Example:
+
+        with etwatch.watch(pid, hz=100, duration=1) as w:
+            for sample in w:
+                print(sample.t_ns, sample.name, sample.cpu_percent, sample.rss_bytes)
     """
 
     __slots__ = ("_batch", "_row")
@@ -199,14 +218,17 @@ class Sample:
 
     @property
     def type(self) -> str:
+        """"start", "exit", "sample" or "thread"."""
         return TYPES.get(self._batch.halves[self._row * HALVES + TYPE], "?")
 
     @property
     def source(self) -> str:
+        """Where it comes from: "etw", "etl", "ebpf" or "poll"."""
         return SOURCES.get(self._batch.halves[self._row * HALVES + _SOURCE], "?")
 
     @property
     def complete(self) -> bool:
+        """False if events that belong to the interval were lost."""
         return bool(self._flags & _abi.ETWATCH_SAMPLE_COMPLETE)
 
     @property
@@ -226,6 +248,7 @@ class Sample:
 
     @property
     def tid(self) -> Optional[int]:
+        """The thread id; None for a process."""
         return self._batch.halves[self._row * HALVES + _TID] or None if self.type == "thread" else None
 
     @property
@@ -235,23 +258,28 @@ class Sample:
 
     @property
     def ppid(self) -> Optional[int]:
+        """The id of the parent process; None if it is unknown."""
         return self._batch.halves[self._row * HALVES + _PPID] if self._flags & _abi.ETWATCH_SAMPLE_HAS_PPID else None
 
     @property
     def session_id(self) -> Optional[int]:
+        """The session; None if it is unknown."""
         known = self._flags & _abi.ETWATCH_SAMPLE_HAS_SESSION
         return self._batch.halves[self._row * HALVES + _SESSION] if known else None
 
     @property
     def start_ns(self) -> int:
+        """When the process started: Unix time; 0 if it is unknown."""
         return self._batch.words[self._row * WORDS + START_NS]
 
     @property
     def t_ns(self) -> int:
+        """The end of the interval: Unix time."""
         return self._batch.words[self._row * WORDS + T_NS]
 
     @property
     def dt_ns(self) -> int:
+        """The length of the interval."""
         return self._batch.words[self._row * WORDS + _DT_NS]
 
     @property
@@ -265,8 +293,8 @@ class Sample:
 
     name = property(lambda self: self._text(_TEXTS[0]), doc="name of the process")
     thread_name = property(lambda self: self._text(_TEXTS[1]), doc="only of type thread")
-    user = property(lambda self: self._text(_TEXTS[2]))
-    cgroup = property(lambda self: self._text(_TEXTS[3]))
+    user = property(lambda self: self._text(_TEXTS[2]), doc="name of its user; None if it is unknown")
+    cgroup = property(lambda self: self._text(_TEXTS[3]), doc="its control group (Linux); None if it is unknown")
     cmdline = property(lambda self: self._text(_TEXTS[4]), doc="only with command_lines=True")
 
     def get(self, name: str) -> Any:
@@ -303,5 +331,11 @@ def _metric(has: int, bit: int, place: int, kind: str) -> Callable[[Sample], Any
     return get
 
 
-for _name, (_has, _bit, _place, _kind) in _METRICS.items():
-    setattr(Sample, _name, property(_metric(_has, _bit, _place, _kind)))
+def _meaning(index: int) -> str:
+    info = _native.sized(_abi.MetricInfo)
+    _native.lib.etwatch_metric_info(index, ctypes.byref(info))
+    return f"{_native.text(info.help) or ''}; None if it is unknown"
+
+
+for _index, (_name, (_has, _bit, _place, _kind)) in enumerate(_METRICS.items()):
+    setattr(Sample, _name, property(_metric(_has, _bit, _place, _kind), doc=_meaning(_index)))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The engine of an ETWMonitor: one monitor of the library at a time, one summary over all of them, and one Python
-thread, which exists only while callbacks are registered.
+thread, which exists only while callbacks are registered (or while there are samples of devices and of the machine).
 
 The library's thread fills a bounded queue and the summary. collect_metrics empties the queue; with callbacks the
 pump thread does so a few times a second and calls them. No lock is held while a callback runs: it may do anything,
@@ -13,16 +13,19 @@ import threading
 import time
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, List, Optional, Tuple
+from typing import Any, Callable, Deque, List, Optional, Sequence, Tuple
 
 from . import _abi, _native
 from ._batch import Batch
 from ._monitor import READ_MAX, SLICE_MS, NativeMonitor
+from ._slow_groups import SlowGroup
 from ._summary import Summary
 from .errors import ETWError, ETWSessionError, ETWSessionLostError
 from .samples import MetricList, MetricSample, count_of, rows_of
 
 logger = logging.getLogger("etwatch")
+
+_EXTRA_MS = 20  # between two looks at what belongs to no process
 
 SampleCallback = Callable[[MetricSample], object]
 BatchCallback = Callable[[List[MetricSample]], object]
@@ -106,7 +109,7 @@ class Store:
 
     def __init__(self, limit: int) -> None:
         self._lock = threading.Lock()
-        self._batches: Deque[Tuple[Batch, int]] = deque()  # batch, number of its MetricSamples
+        self._batches: Deque[Tuple[Batch, int, int]] = deque()  # batch, number of its MetricSamples, mask
         self._new: List[Tuple[Batch, int]] = []  # batch, mask; not counted yet
         self._new_rows = 0
         self._total = 0
@@ -124,12 +127,12 @@ class Store:
         for batch, mask in self._new:
             count = count_of(batch, mask)
             if count:
-                self._batches.append((batch, count))
+                self._batches.append((batch, count, mask))
                 self._total += count
         self._new.clear()
         self._new_rows = 0
         while self._batches and self._total - self._batches[0][1] >= self.limit:
-            old, gone = self._batches.popleft()
+            old, gone, _ = self._batches.popleft()
             self._total -= gone
             self._dropped += old.rows
 
@@ -139,13 +142,13 @@ class Store:
             self._trim()
             return self._dropped
 
-    def take(self, mask: int) -> List[MetricSample]:
+    def take(self) -> List[MetricSample]:
         with self._lock:
             self._trim()
             batches = list(self._batches)
             self._batches.clear()
             self._total = 0
-        rows = [made for batch, _ in batches for made in rows_of(batch, mask)]
+        rows = [made for batch, _, mask in batches for made in rows_of(batch, mask)]
         total = sum(map(len, rows))
         first = 0
         while total > self.limit and first < len(rows) - 1:
@@ -161,43 +164,50 @@ class Pending:
 
     def __init__(self, limit: int) -> None:
         self._lock = threading.Lock()
-        self._batches: Deque[Batch] = deque()
+        self._batches: Deque[Tuple[Batch, int]] = deque()  # batch, mask
         self._rows = 0
         self.limit = limit
         self.dropped = 0
 
-    def put(self, batch: Batch) -> None:
+    def put(self, batch: Batch, mask: int) -> None:
         with self._lock:
-            self._batches.append(batch)
+            self._batches.append((batch, mask))
             self._rows += batch.rows
             while self._rows > self.limit and len(self._batches) > 1:
-                gone = self._batches.popleft().rows
+                gone = self._batches.popleft()[0].rows
                 self._rows -= gone
                 self.dropped += gone
 
-    def take(self) -> Optional[Batch]:
+    def take(self) -> Optional[Tuple[Batch, int]]:
         with self._lock:
             if not self._batches:
                 return None
-            batch = self._batches.popleft()
-            self._rows -= batch.rows
-            return batch
+            waiting = self._batches.popleft()
+            self._rows -= waiting[0].rows
+            return waiting
 
 
 class Engine:
     """See the module. It can be stopped and started again; after close only close may be called."""
 
-    def __init__(self, buffer_size: int) -> None:
+    def __init__(self, buffer_size: int, slow: Sequence[SlowGroup] = ()) -> None:
         self.summary = Summary()
         self.callbacks = Callbacks()
         self.store = Store(buffer_size)
         self.mask = -1  # enabled metrics, a bit for each
+        self.seen = 0  # those that were ever enabled while it ran
         self.native: Optional[NativeMonitor] = None
         self.running = False
         self.last_stats: Any = None  # of the last session, after it was closed
         self.last_meta: Any = None
         self.lost: Optional[Exception] = None  # why the session ended unexpectedly
-        self.extra: Optional[Callable[[], List[MetricSample]]] = None  # additional samples for the stream
+        self.slow = list(slow)  # groups of metrics with a lower rate
+        self.slow_mask = sum(group.mask for group in self.slow)
+        # Samples that belong to no process, such as those of devices. Each consumer gets all of them.
+        self.extra: Optional[Callable[[], List[MetricSample]]] = None
+        self._extra_kept: Deque[MetricSample] = deque(maxlen=buffer_size)
+        self._extra_waiting: Deque[MetricSample] = deque(maxlen=buffer_size)
+        self._extra_lock = threading.Lock()
         self.pending = Pending(buffer_size)
         self._state = threading.RLock()
         self._take = threading.Lock()
@@ -211,6 +221,7 @@ class Engine:
         with self._state:
             if self.running:
                 return False
+            self.seen |= self.mask
             callbacks = _native.sized(_abi.Callbacks)
             self.summary.attach(callbacks)
             native = NativeMonitor(config, callbacks, self.summary)
@@ -240,6 +251,9 @@ class Engine:
         if pump is not None and pump is not threading.current_thread():
             pump.join(timeout=5)  # a blocking callback must not block stop for ever
         self._take_all(native)
+        with self._take:
+            for group in self.slow:
+                self._put(group.finish(), self.mask & group.mask)
         if pump is None or not pump.is_alive():
             self._dispatch()  # otherwise the pump does, when its current callback returns
 
@@ -256,14 +270,24 @@ class Engine:
         native.close()
 
     def _start_pump(self) -> None:
-        """Call with the lock held. The pump exists only for callbacks: without them no Python thread wakes up."""
-        if self._pump is None and self.running and self.callbacks.entries:
+        """Call with the lock held. The pump exists only for callbacks and for samples that the library does not take:
+        otherwise no Python thread wakes up."""
+        if self._pump is None and self.running and (self.callbacks.entries or self.extra is not None):
             self._pump = threading.Thread(target=_pump, args=(self, self.native), name="etwatch", daemon=True)
             self._pump.start()
 
     def callbacks_changed(self) -> None:
         with self._state:
             self._start_pump()
+
+    def set_mask(self, mask: int) -> None:
+        """Enables these metrics from now on; samples that have arrived keep those that were enabled then."""
+        native = self.native
+        if native is not None and mask != self.mask:
+            self._take_all(native)
+        self.mask = mask
+        if self.running:
+            self.seen |= mask
 
     # ------------------------------------------------------------------- samples
 
@@ -272,10 +296,17 @@ class Engine:
         batch = native.read(timeout_ms)
         if batch is None:
             return 0
-        self.store.put(batch, self.mask)
-        if self.callbacks.entries:
-            self.pending.put(batch)
+        self._put(batch, self.mask & ~self.slow_mask)
+        for group in self.slow:
+            self._put(group.add(batch), self.mask & group.mask)
         return batch.rows
+
+    def _put(self, batch: Optional[Batch], mask: int) -> None:
+        if batch is None:
+            return
+        self.store.put(batch, mask)
+        if self.callbacks.entries:
+            self.pending.put(batch, mask)
 
     def _take_all(self, native: NativeMonitor) -> None:
         with self._take:
@@ -296,7 +327,28 @@ class Engine:
                 self._ended(error)
             finally:
                 self._take.release()
-        return self.store.take(self.mask) + (self.extra() if self.extra is not None else [])
+        self._take_extra()
+        with self._extra_lock:
+            extra = list(self._extra_kept)
+            self._extra_kept.clear()
+        return self.store.take() + extra
+
+    def _take_extra(self) -> None:
+        if self.extra is None:
+            return
+        with self._extra_lock:
+            samples = self.extra()
+            self._extra_kept.extend(samples)
+            if self.callbacks.entries:
+                self._extra_waiting.extend(samples)
+
+    def _dispatch_extra(self) -> None:
+        self._take_extra()
+        with self._extra_lock:
+            waiting = list(self._extra_waiting)
+            self._extra_waiting.clear()
+        if waiting:
+            self.callbacks.call_list(waiting)
 
     def _ended(self, error: Exception) -> None:
         if self.running and self.lost is None:
@@ -305,17 +357,17 @@ class Engine:
             logger.error("%s", self.lost)
 
     def _dispatch(self) -> None:
-        batch = self.pending.take()
-        while batch is not None:
-            self.callbacks.call(batch, self.mask)
-            if self.extra is not None:
-                self.callbacks.call_list(self.extra())
-            batch = self.pending.take()
+        waiting = self.pending.take()
+        while waiting is not None:
+            self.callbacks.call(*waiting)
+            waiting = self.pending.take()
+        if self.extra is not None:
+            self._dispatch_extra()
 
     def _retire(self) -> bool:
         """Whether the pump may end: no callback is registered."""
         with self._state:
-            if self.callbacks.entries:
+            if self.callbacks.entries or self.extra is not None:
                 return False
             self._pump = None
             return True
@@ -329,7 +381,7 @@ def _reset_in_child() -> None:
     for engine in list(_all):
         engine._state, engine._take = threading.RLock(), threading.Lock()
         engine.store._lock, engine.pending._lock = threading.Lock(), threading.Lock()
-        engine.callbacks._lock = threading.Lock()
+        engine.callbacks._lock, engine._extra_lock = threading.Lock(), threading.Lock()
         engine.running, engine.native, engine._pump = False, None, None
 
 
@@ -342,7 +394,7 @@ def _pump(engine: Engine, native: NativeMonitor) -> None:
     while engine.running and engine.native is native and engine.lost is None:
         try:
             with engine._take:
-                wait_ms = SLICE_MS
+                wait_ms = SLICE_MS if engine.extra is None else _EXTRA_MS
                 while engine.take(native, wait_ms) == READ_MAX:  # fewer rows: the queue is empty
                     wait_ms = 0
         except (ETWError, ValueError, ProcessLookupError) as error:

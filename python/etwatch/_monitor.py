@@ -37,7 +37,8 @@ def _texts(values: Iterable[Union[str, bytes]]) -> Any:
 
 
 def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, budget_percent: float = 0.0,
-                pids: Sequence[int] = (), names: Sequence[str] = (), traces: Sequence[str] = (), flags: int = 0,
+                pids: Sequence[int] = (), names: Sequence[str] = (), exclude_pids: Sequence[int] = (),
+                exclude_names: Sequence[str] = (), traces: Sequence[str] = (), flags: int = 0,
                 queue_samples: int = 0, session: Optional[str] = None, metrics: Iterable[str] = (),
                 rates: Sequence[Tuple[str, float]] = (), polled: Iterable[str] = (), top_n: int = 0) -> Any:
     """An etwatch_config; its arrays live as long as the config."""
@@ -55,6 +56,10 @@ def make_config(*, source: str = "auto", hz: float = 0.0, latency_ms: int = 0, b
         config.pids, config.pid_count = _ids(pids), len(pids)
     if names:
         config.names, config.name_count = _texts(names), len(names)
+    if exclude_pids:
+        config.exclude_pids, config.exclude_pid_count = _ids(exclude_pids), len(exclude_pids)
+    if exclude_names:
+        config.exclude_names, config.exclude_name_count = _texts(exclude_names), len(exclude_names)
     if traces:
         config.traces, config.trace_count = _texts(traces), len(traces)
     for name in metrics:

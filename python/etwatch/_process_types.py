@@ -23,14 +23,30 @@ class Error(Exception):
 
 
 class NoSuchProcess(Error, ProcessLookupError):
-    """The process exited or never existed; also a ProcessLookupError."""
+    """The process exited or never existed; also a ProcessLookupError.
+
+    Example:
+
+        try:
+            etwatch.Process(pid).name()
+        except etwatch.NoSuchProcess as error:
+            print(error.pid)
+    """
 
     def __init__(self, pid: int, name: Optional[str] = None, msg: Optional[str] = None) -> None:
         super().__init__(pid, name, msg or "process no longer exists")
 
 
 class ZombieProcess(NoSuchProcess):
-    """The process exited but was not reaped, and the requested value is gone."""
+    """The process exited but was not reaped, and the requested value is gone.
+
+    Example:
+
+        try:
+            etwatch.Process(pid).cmdline()
+        except etwatch.ZombieProcess as error:
+            print(error.ppid)
+    """
 
     def __init__(self, pid: int, name: Optional[str] = None, ppid: Optional[int] = None,
                  msg: Optional[str] = None) -> None:
@@ -39,14 +55,30 @@ class ZombieProcess(NoSuchProcess):
 
 
 class AccessDenied(Error, PermissionError):
-    """The rights to read this value are missing; also a PermissionError."""
+    """The rights to read this value are missing; also a PermissionError.
+
+    Example:
+
+        try:
+            etwatch.Process(1).environ()
+        except etwatch.AccessDenied as error:
+            print(error.pid, error.msg)
+    """
 
     def __init__(self, pid: Optional[int] = None, name: Optional[str] = None, msg: Optional[str] = None) -> None:
         super().__init__(pid, name, msg or "access denied")
 
 
 class TimeoutExpired(Error, TimeoutError):
-    """wait() took longer than allowed; also a TimeoutError."""
+    """wait() took longer than allowed; also a TimeoutError.
+
+    Example:
+
+        try:
+            etwatch.Process(pid).wait(timeout=1)
+        except etwatch.TimeoutExpired as error:
+            print(error.seconds)
+    """
 
     def __init__(self, seconds: float, pid: Optional[int] = None, name: Optional[str] = None) -> None:
         super().__init__(pid, name, f"timeout after {seconds} seconds")

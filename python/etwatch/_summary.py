@@ -2,7 +2,7 @@
 """The library's summary of a stream: updated by the library's thread, queried from Python."""
 import ctypes
 import threading
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _abi, _native
 from ._batch import METRIC_NAMES, Batch, Sample
@@ -28,9 +28,18 @@ class ProcessSummary(NamedTuple):
     samples: int
     metrics: Dict[str, Spread]
     thread_cycles: Dict[int, int]  # by tid; empty: unknown
+    sums: Dict[Tuple[str, ...], Spread]  # by the metrics that are added
 
 
+_SUMS: Dict[int, Tuple[str, ...]] = {
+    _abi.ETWATCH_SUM_SWITCHES: ("switches_voluntary", "switches_involuntary"),
+    _abi.ETWATCH_SUM_FAULTS: ("faults_minor", "faults_major"),
+}
 _ON_PROCESS = _abi.FUNCTIONS["etwatch_summary_for_each"][1][2]
+
+
+def _spread(aggregate: Any) -> Spread:
+    return Spread(aggregate.count, aggregate.avg, aggregate.max, aggregate.p95, aggregate.p99)
 
 
 class Summary(Owned):
@@ -60,16 +69,15 @@ class Summary(Owned):
 
         def on_process(_: Any, pointer: Any) -> None:
             process = pointer.contents
-            spreads = {}
-            for index in range(min(process.metric_count, len(METRIC_NAMES))):
-                metric = process.metrics[index]
-                if metric.count:
-                    spreads[METRIC_NAMES[index]] = Spread(metric.count, metric.avg, metric.max, metric.p95, metric.p99)
+            spreads = {METRIC_NAMES[index]: _spread(process.metrics[index])
+                       for index in range(min(process.metric_count, len(METRIC_NAMES))) if process.metrics[index].count}
+            sums = {names: _spread(process.sums[index]) for index, names in _SUMS.items()
+                    if index < process.sum_count and process.sums[index].count}
             sample = Batch.take(ctypes.addressof(process.sample.contents), 1, process.sample.contents.size)[0]
             found.append(ProcessSummary(sample, bool(process.flags & _abi.ETWATCH_SUMMARY_ENDED), process.first_ns,
                                         process.last_ns, process.samples, spreads,
                                         {thread.tid: thread.cycles for thread in
-                                         (process.threads[index] for index in range(process.thread_count))}))
+                                         (process.threads[index] for index in range(process.thread_count))}, sums))
 
         if not self.is_ours:
             return found

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import threading
 from typing import Any, List, Optional, Tuple
 
 
@@ -101,3 +102,21 @@ else:
 
 def cpu_count() -> int:
     return os.cpu_count() or 1
+
+
+class CpuUsage:
+    """Per cent of all CPUs since the last call, or since construction; 100 means that all are busy."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = cpu_times()
+        self._usage = 0.0
+
+    def get(self) -> float:
+        with self._lock:
+            busy, whole = cpu_times()
+            passed = whole - self._last[1]
+            if passed > 0:  # the system counts in ticks: until the next tick the last value holds
+                self._usage = min(100.0, max(0.0, 100.0 * (busy - self._last[0]) / passed))
+                self._last = (busy, whole)
+            return self._usage

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""ETWMonitorConfig, and the nested dict that is accepted in its place."""
+"""ETWMonitorConfig, and the other forms of configuration that are accepted in its place: a number, and dicts in the two
+shapes that the first users wrote. A setting that has no effect on this machine is accepted with a warning."""
 import math
+import numbers
+import operator
+import sys
 from dataclasses import dataclass, field, fields
-from typing import Any, Dict, Iterable, Mapping, Optional, Set, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple, Union
 
-__all__ = ["ETWMonitorConfig", "Settings", "read_settings"]
+__all__ = ["ETWMonitorConfig", "MonitorConfig", "Settings", "read_settings"]
 
+WINDOWS = sys.platform == "win32"
 _SWITCHES = ("exclude_system_processes", "enable_process_events", "enable_thread_events", "enable_cpu_sampling",
-           "enable_memory_events", "enable_context_switch", "enable_disk_io", "enable_stack_walking")
+             "enable_memory_events", "enable_context_switch", "enable_disk_io", "enable_stack_walking")
 # field: (lowest, highest, whole numbers only)
 _RANGES: Dict[str, Tuple[float, float, bool]] = {
     "sampling_rate_hz": (0.1, 1000, False),
@@ -23,25 +28,42 @@ _RANGES: Dict[str, Tuple[float, float, bool]] = {
 }
 
 
-def number(name: str, value: object, low: float, high: float, whole: bool = False) -> None:
-    """Raises TypeError or ValueError unless the value is a number in this range."""
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-        raise TypeError(f"{name}: {'a whole number' if whole else 'a number'} is needed, not {value!r}")
-    if not math.isfinite(value) or not low <= value <= high:
-        raise ValueError(f"{name}: {value!r} is not within {low:g} and {high:g}")
+class WrongType(TypeError, ValueError):
+    """A value of a wrong type is an impossible value too: either way of catching it works."""
+
+
+def number(name: str, value: object, low: float, high: float, whole: bool = False) -> Any:
+    """The value, as int or float. Raises TypeError or ValueError unless it is a number in this range."""
+    what = f"{'a whole number' if whole else 'a number'} from {low:.10g} to {high:.10g}"
+    plain = _plain(value, whole)
+    if plain is None:
+        raise WrongType(f"{name}: {what} is needed, not {value!r}")
+    if not math.isfinite(plain) or not low <= plain <= high:
+        raise ValueError(f"{name}: {value!r} is not {what}")
+    return plain
+
+
+def _plain(value: Any, whole: bool) -> Union[int, float, None]:
+    """The number as int or float, also one of numpy, which pandas returns; None if it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int) or hasattr(value, "__index__"):
+        return operator.index(value)
+    return float(value) if not whole and isinstance(value, numbers.Real) else None
 
 
 def check_pid(name: str, pid: object) -> int:
-    if isinstance(pid, bool) or not isinstance(pid, int):
-        raise TypeError(f"{name}: a process id is needed, not {pid!r}")
-    if not 0 < pid < 2**32:
-        raise ValueError(f"{name}: {pid!r} is not within 1 and 4294967295")
-    return pid
+    plain = _plain(pid, True)
+    if plain is None:
+        raise WrongType(f"{name}: a process id is needed, not {pid!r}")
+    if not 0 < plain < 2**32:
+        raise ValueError(f"{name}: {pid!r} is not a process id from 1 to 4294967295")
+    return int(plain)
 
 
 def check_name(name: str, text: object) -> str:
     if not isinstance(text, str):
-        raise TypeError(f"{name}: a name is needed, not {text!r}")
+        raise WrongType(f"{name}: a name is needed, not {text!r}")
     if not text or "\0" in text or len(text) > 255:
         raise ValueError(f"{name}: {text!r} is not 1 to 255 characters")
     return text
@@ -49,25 +71,45 @@ def check_name(name: str, text: object) -> str:
 
 def members(name: str, values: object) -> Iterable[object]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(f"{name}: a set is needed, not {values!r}")
+        raise WrongType(f"{name}: a set is needed, not {values!r}")
     return values
 
 
 @dataclass
 class ETWMonitorConfig:
-    """Settings of ETWMonitor. All fields are optional; TypeError or ValueError names a wrong one and its range."""
+    """Settings of ETWMonitor. All fields are optional; TypeError or ValueError names a wrong one and its range.
+
+    Example:
+
+        config = etwatch.ETWMonitorConfig(sampling_rate_hz=100.0, target_process_names={"python"}, max_processes=20)
+        monitor = etwatch.ETWMonitor(config)
+
+    The fields from `session_name` to `flush_timer`, and `cpu_sampling_interval`, are settings of the ETW session: elsewhere
+    than on Windows a value other than the default has no effect, and a warning says so.
+    """
 
     sampling_rate_hz: float = 100.0
+    """samples a second, 0.1 to 1000"""
     buffer_size: int = 10000
+    """samples kept for collect_metrics; the oldest are dropped first, and counted"""
     target_processes: Optional[Set[int]] = None
+    """process ids, with their descendants; None with no names: every process"""
     target_process_names: Optional[Set[str]] = None
+    """names; "python" also matches python.exe and python3.11"""
     max_processes: Optional[int] = None
+    """report the busiest N, and the sum of the others"""
     exclude_system_processes: bool = True
+    """Windows: System, Idle and Registry; Linux: kernel threads"""
     session_name: str = "OnnxInferenceMonitor"
+    """ETW session"""
     buffer_size_kb: int = 64
+    """size of an ETW buffer"""
     min_buffers: int = 4
+    """lower bound: the library allocates eight a CPU (get_statistics has the effective number)"""
     max_buffers: int = 64
+    """upper bound; its default is raised if the machine has many CPUs"""
     flush_timer: float = 1
+    """seconds that events may stay in a buffer; at most callback_batch_ms"""
     enable_process_events: bool = True
     enable_thread_events: bool = True
     enable_cpu_sampling: bool = True
@@ -75,95 +117,230 @@ class ETWMonitorConfig:
     enable_context_switch: bool = True
     enable_disk_io: bool = False
     enable_stack_walking: bool = False
+    """stacks of samples and switches, for recordings (ETW)"""
     cpu_sampling_interval: int = 1000
+    """CPU samples a second (ETW)"""
     overhead_limit: float = 5.0
+    """budget in per cent of one core; the rate is lowered to keep it"""
     callback_batch_ms: int = 100
+    """how long samples may be held back"""
+    exclude_processes: Optional[Set[int]] = None
+    """process ids that are not monitored"""
+    exclude_process_names: Optional[Set[str]] = None
+    """names that are not monitored"""
+    kernel_flags: Optional[List[str]] = None
+    """kinds of kernel events by their Windows names, as in set_kernel_flags; None: by the switches above"""
 
     def __post_init__(self) -> None:
         self.validate()
 
     def validate(self) -> None:
-        """Checks every field again, after they may have been changed."""
+        """Checks every field again, after they may have been changed.
+
+        Example:
+
+            config.sampling_rate_hz = 50
+            config.validate()
+        """
         for name, (low, high, whole) in _RANGES.items():
             value = getattr(self, name)
             if value is not None or name != "max_processes":
-                number(name, value, low, high, whole)
+                setattr(self, name, number(name, value, low, high, whole))
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name}: True or False is needed, not {getattr(self, name)!r}")
+                raise WrongType(f"{name}: True or False is needed, not {getattr(self, name)!r}")
         if self.min_buffers > self.max_buffers:
             raise ValueError(f"min_buffers: {self.min_buffers} is not within 2 and max_buffers ({self.max_buffers})")
         check_name("session_name", self.session_name)
-        if self.target_processes is not None:
-            self.target_processes = {check_pid("target_processes", pid)
-                                     for pid in members("target_processes", self.target_processes)}
-        if self.target_process_names is not None:
-            self.target_process_names = {check_name("target_process_names", name) for name in
-                                         members("target_process_names", self.target_process_names)}
+        for name in ("target_processes", "exclude_processes"):
+            if getattr(self, name) is not None:
+                setattr(self, name, {check_pid(name, pid) for pid in members(name, getattr(self, name))})
+        for name in ("target_process_names", "exclude_process_names"):
+            if getattr(self, name) is not None:
+                setattr(self, name, {check_name(name, text) for text in members(name, getattr(self, name))})
+        if self.kernel_flags is not None:
+            self.kernel_flags = [PREFIX + bare for bare in bare_flags("kernel_flags", self.kernel_flags)]
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> "ETWMonitorConfig":
-        """Makes a config from a dict of its fields, or from the nested {'monitoring': {…}}."""
+        """Makes a config from a dict: of its fields, of an ETW session, or the nested {'monitoring': {…}}.
+
+        Example:
+
+            etwatch.ETWMonitorConfig.from_dict({"monitoring": {"cpu": {"sampling_hz": 50}}})
+        """
         return read_settings(settings).config
+
+
+MonitorConfig = ETWMonitorConfig
+"""The name that the first users gave the base class of the configuration."""
+
+
+# ------------------------------------------------------------------------------- kernel flags
+
+PREFIX = "EVENT_TRACE_FLAG_"
+# Kernel flags and the switch of the config for each; flags without a switch are only passed to ETW.
+FLAG_SWITCHES: Dict[str, Optional[str]] = {
+    "PROCESS": "enable_process_events", "THREAD": "enable_thread_events", "CSWITCH": "enable_context_switch",
+    "DISPATCHER": "enable_context_switch", "PROFILE": "enable_cpu_sampling", "MEMORY_PAGE": "enable_memory_events",
+    "MEMORY_PAGE_FAULTS": "enable_memory_events", "MEMORY_HARD_FAULTS": "enable_memory_events",
+    "VIRTUAL_ALLOC": "enable_memory_events", "VAMAP": "enable_memory_events", "DISK_IO": "enable_disk_io",
+    "DISK_IO_INIT": "enable_disk_io", "DISK_FILE_IO": "enable_disk_io", "FILE_IO": "enable_disk_io",
+    "FILE_IO_INIT": "enable_disk_io", "SPLIT_IO": "enable_disk_io", "IMAGE_LOAD": None, "PROCESS_COUNTERS": None,
+    "DPC": None, "INTERRUPT": None, "SYSTEMCALL": None, "REGISTRY": None, "NETWORK_TCPIP": None, "ALPC": None,
+    "DRIVER": None, "DBGPRINT": None, "JOB": None, "DEBUG_EVENTS": None, "NO_SYSCONFIG": None,
+}
+
+
+def bare_flags(where: str, flags: object) -> List[str]:
+    """The names of kernel flags without their prefix."""
+    found = []
+    for flag in members(where, flags):
+        if not isinstance(flag, str):
+            raise WrongType(f"{where}: names are needed, not {flag!r}")
+        bare = flag[len(PREFIX):] if flag.startswith(PREFIX) else flag
+        if bare not in FLAG_SWITCHES:
+            raise ValueError(f"{where}: {flag!r} is none of "
+                             + ", ".join(PREFIX + name for name in sorted(FLAG_SWITCHES)))
+        found.append(bare)
+    return found
+
+
+def without_effect(bare: Iterable[str]) -> str:
+    """Which flags switch nothing on this system; "" if each does."""
+    alone = [PREFIX + name for name in bare if FLAG_SWITCHES[name] is None]
+    return f"no effect on this system: {', '.join(alone)}" if alone and not WINDOWS else ""
+
+
+def switch_by_flags(config: ETWMonitorConfig, bare: Iterable[str]) -> None:
+    """Sets the switches of the config as the flags say."""
+    on = {FLAG_SWITCHES[name] for name in bare}
+    for switch in {switch for switch in FLAG_SWITCHES.values() if switch is not None}:
+        setattr(config, switch, switch in on)
+    config.enable_process_events = True  # processes cannot be identified without
+
+
+# ------------------------------------------------------------------------------------- dicts
 
 
 @dataclass
 class Settings:
-    """The settings of a nested dict."""
+    """What a configuration of any form says."""
 
     config: ETWMonitorConfig
     source: str = "auto"
     groups: Tuple[str, ...] = ("cpu", "memory")
     off: Tuple[str, ...] = ()  # disabled groups
     aggregation: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # by group: the statistics in a summary
-    rates: Tuple[Tuple[str, float], ...] = ()  # groups of metrics with a lower rate
+    rates: Tuple[Tuple[str, float], ...] = ()  # of groups of metrics
     polled: Tuple[str, ...] = ()  # polled gauges next to an event source
     persist_to_disk: Optional[str] = None
+    kernel: Tuple[str, ...] = ()  # additional kinds of kernel events (ETW)
+    device_metrics: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # by group of devices: the selected ones
+    system_hz: Optional[float] = None  # of the whole machine
+    unified: Dict[str, str] = field(default_factory=dict)  # by key: why it has an effect in a UnifiedMonitor only
+    ignored: Dict[str, str] = field(default_factory=dict)  # by key: why it has no effect on this machine
 
 
 _BACKENDS = {"auto": "auto", "etw": "etw", "ebpf": "ebpf", "poll": "poll", "polling": "poll", "psutil": "poll"}
 # Accepted names, and the names in a summary.
 _AGGREGATIONS = {"avg": "average", "average": "average", "mean": "average", "max": "maximum", "maximum": "maximum",
                  "p95": "p95", "p99": "p99"}
-_GROUPS = ("cpu", "memory", "io", "disk", "gpu", "npu", "energy", "system")
+_GROUPS = ("cpu", "memory", "threads", "io", "disk", "network", "handles", "gpu", "npu", "energy", "system")
+DEVICES = ("gpu", "npu", "energy")
+_OF_PROCESSES = ("utilization", "memory", "energy")  # metrics of devices that are known by process
+_KEYS = ("backend", "sampling_hz", "aggregation", "enabled")
+_MORE_KEYS = {"memory": ("track_allocations",), "gpu": ("metrics",), "npu": ("metrics", "enable_profiling"),
+              "energy": ("metrics",)}
+_DEVICE_METRICS = ("utilization", "memory", "temperature", "power", "energy", "clocks", "fan", "processes", "encoder",
+                   "decoder", "bandwidth")
 
 
 def _keys(where: str, part: object, known: Iterable[str]) -> Mapping[str, Any]:
     if not isinstance(part, Mapping):
-        raise TypeError(f"{where}: a dict is needed, not {part!r}")
+        raise WrongType(f"{where}: a dict is needed, not {part!r}")
     for key in part:
         if key not in known:
             raise ValueError(f"{where}: {key!r} is none of {', '.join(sorted(known))}")
     return part
 
 
-def _read_group(name: str, part: object, found: Settings, rates: Dict[str, float]) -> None:
+def _switch(where: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise WrongType(f"{where}: True or False is needed, not {value!r}")
+    return value
+
+
+def _read_aggregation(name: str, group: Mapping[str, Any], found: Settings) -> None:
+    where = f"monitoring.{name}.aggregation"
+    aggregations = group.get("aggregation", ())
+    for aggregation in [aggregations] if isinstance(aggregations, str) else members(where, aggregations):
+        if aggregation not in _AGGREGATIONS:
+            raise ValueError(f"{where}: {aggregation!r} is none of {', '.join(_AGGREGATIONS)}")
+        found.aggregation[name] = (*found.aggregation.get(name, ()), _AGGREGATIONS[str(aggregation)])
+
+
+def _read_backend(name: str, group: Mapping[str, Any], found: Settings) -> None:
+    where = f"monitoring.{name}.backend"
+    backend = group.get("backend", "auto")
+    if not isinstance(backend, str):
+        raise WrongType(f"{where}: a name is needed, not {backend!r}")
+    # Devices have backends of their own (nvml, drm, rapl, onnx_runtime, …); the name is not checked.
+    if name in (*DEVICES, "system"):
+        return
+    if backend not in _BACKENDS:
+        raise ValueError(f"{where}: {backend!r} is none of {', '.join(_BACKENDS)}")
+    source = _BACKENDS[backend]
+    if source == ("ebpf" if WINDOWS else "etw"):
+        found.ignored[where] = f"{backend!r} is a source of {'Linux' if WINDOWS else 'Windows'}; " \
+                               "the best source of this machine is used"
+        source = "auto"
+    if name == "cpu":
+        found.source = source
+    elif name == "memory" and source == "poll":
+        found.polled = ("rss_bytes", "rss_peak_bytes", "private_bytes", "virtual_bytes")
+
+
+def _read_more(name: str, group: Mapping[str, Any], found: Settings) -> None:
+    """The keys that only this group has."""
     where = f"monitoring.{name}"
-    group = _keys(where, part, ("backend", "sampling_hz", "aggregation", "enabled"))
-    if group.get("enabled", True) is not True:
-        if group["enabled"] is not False:
-            raise TypeError(f"{where}.enabled: True or False is needed, not {group['enabled']!r}")
+    if _switch(f"{where}.track_allocations", group.get("track_allocations", False)):
+        if WINDOWS:
+            found.kernel += ("virtualalloc",)
+        else:
+            found.ignored[f"{where}.track_allocations"] = "allocations are events of ETW, which only Windows has"
+    for metric in members(f"{where}.metrics", group.get("metrics", ())):
+        if metric not in _DEVICE_METRICS:
+            raise ValueError(f"{where}.metrics: {metric!r} is none of {', '.join(_DEVICE_METRICS)}")
+        found.device_metrics[name] = (*found.device_metrics.get(name, ()), str(metric))
+    if _switch(f"{where}.enable_profiling", group.get("enable_profiling", False)):
+        found.ignored[f"{where}.enable_profiling"] = "a monitor does not change the program that it watches; set " \
+            "enable_profiling in the SessionOptions of ONNX Runtime"
+
+
+def _read_group(name: str, part: object, found: Settings, rates: Dict[str, float], elsewhere: bool) -> None:
+    where = f"monitoring.{name}"
+    group = _keys(where, part, (*_KEYS, *_MORE_KEYS.get(name, ())))
+    if not _switch(f"{where}.enabled", group.get("enabled", True)):
         found.off += (name,)
         return
     if "sampling_hz" in group:
         number(f"{where}.sampling_hz", group["sampling_hz"], 0.1, 1000)
         rates[name] = float(group["sampling_hz"])
-    aggregations = group.get("aggregation", ())
-    for aggregation in [aggregations] if isinstance(aggregations, str) else members(f"{where}.aggregation", aggregations):
-        if aggregation not in _AGGREGATIONS:
-            raise ValueError(f"{where}.aggregation: {aggregation!r} is none of {', '.join(_AGGREGATIONS)}")
-        found.aggregation[name] = (*found.aggregation.get(name, ()), _AGGREGATIONS[aggregation])
-    backend = group.get("backend", "auto")
-    # Devices have backends of their own (nvml, drm, rapl, …); the name is not checked.
-    if name in ("cpu", "memory", "io", "disk"):
-        if backend not in _BACKENDS:
-            raise ValueError(f"{where}.backend: {backend!r} is none of {', '.join(_BACKENDS)}")
-        if name == "cpu":
-            found.source = _BACKENDS[backend]
-        elif name == "memory" and _BACKENDS[backend] == "poll":
-            found.polled = ("rss_bytes", "rss_peak_bytes", "private_bytes", "virtual_bytes")
-    elif not isinstance(backend, str):
-        raise TypeError(f"{where}.backend: a name is needed, not {backend!r}")
+    _read_aggregation(name, group, found)
+    _read_backend(name, group, found)
+    _read_more(name, group, found)
+    if name in DEVICES:
+        from .devices import unavailable_reason
+        reason = None if elsewhere else unavailable_reason(name)
+        if reason is not None:
+            found.ignored[where] = reason
+        whole = [metric for metric in found.device_metrics.get(name, ()) if metric not in _OF_PROCESSES]
+        if whole and reason is None:
+            found.unified[f"{where}.metrics"] = f"{', '.join(whole)}: of the whole device, not of a process; " \
+                "UnifiedMonitor has these values"
+    elif name == "system":
+        found.unified[where] = "the values of the whole machine are in the stream of UnifiedMonitor"
     found.groups += (name,)
 
 
@@ -185,35 +362,121 @@ def _read_storage(part: object, values: Dict[str, Any], found: Settings) -> None
                          f"for JSON Lines, not {persist!r}")
 
 
-def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, None]) -> Settings:
-    """Reads and checks any accepted form of configuration."""
-    if settings is None:
-        return Settings(ETWMonitorConfig())
-    if isinstance(settings, ETWMonitorConfig):
-        settings.validate()
-        return Settings(settings)
-    if not isinstance(settings, Mapping):
-        raise TypeError(f"config: an ETWMonitorConfig or a dict is needed, not {settings!r}")
-    known = tuple(each.name for each in fields(ETWMonitorConfig))
-    if "monitoring" not in settings:
-        return Settings(ETWMonitorConfig(**_keys("config", settings, known)))
+def _read_nested(settings: Mapping[str, Any], elsewhere: bool) -> Settings:
     rest = {key: value for key, value in settings.items() if key != "monitoring"}
-    values: Dict[str, Any] = dict(_keys("config", rest, known))
+    values: Dict[str, Any] = dict(_keys("config", rest, _FIELDS))
     monitoring = _keys("monitoring", settings["monitoring"], (*_GROUPS, "storage", "overhead_limit"))
     found = Settings(ETWMonitorConfig(), groups=())
     rates: Dict[str, float] = {}
     for name in _GROUPS:
         if name in monitoring:
-            _read_group(name, monitoring[name], found, rates)
-    if rates:
-        # A stream has one rate, the highest requested; a group may be read less often.
+            _read_group(name, monitoring[name], found, rates, elsewhere)
+    # A stream has one rate, the highest requested; the other groups have longer intervals. Devices that are not there have
+    # no part in it, and the machine is read apart from it.
+    found.system_hz = rates.pop("system", None)
+    rates = {name: hz for name, hz in rates.items() if f"monitoring.{name}" not in found.ignored}
+    if any(name not in DEVICES for name in rates):
         values["sampling_rate_hz"] = max(rates.values())
-        found.rates = tuple((name, hz) for name, hz in rates.items()
-                            if name == "memory" and hz < values["sampling_rate_hz"])
+    found.rates = tuple(rates.items())
     if "storage" in monitoring:
         _read_storage(monitoring["storage"], values, found)
     if "overhead_limit" in monitoring:
         number("monitoring.overhead_limit", monitoring["overhead_limit"], 0.01, 1000)
         values["overhead_limit"] = monitoring["overhead_limit"]
     found.config = ETWMonitorConfig(**values)
+    return found
+
+
+# Keys that only the configuration of a session has; there buffer_size is that of an ETW buffer in KB.
+_SESSION_KEYS = ("kernel_flags", "stack_walk_enabled", "process_filter")
+_FILTER_KEYS = ("include_pids", "exclude_pids", "include_names", "exclude_names")
+
+
+def _read_filter(part: object, values: Dict[str, Any]) -> None:
+    chosen = _keys("process_filter", part, _FILTER_KEYS)
+    for key, name in zip(_FILTER_KEYS, ("target_processes", "exclude_processes", "target_process_names",
+                                        "exclude_process_names")):
+        listed = chosen.get(key)
+        if listed is None:
+            continue
+        given = set(members(f"process_filter.{key}", listed))
+        if key == "exclude_pids":
+            given.discard(0)  # the idle process, which is never reported
+        values[name] = given or None
+
+
+def _read_session(settings: Mapping[str, Any]) -> Settings:
+    given = dict(_keys("config", settings, (*_FIELDS, *_SESSION_KEYS)))
+    values = {key: value for key, value in given.items() if key not in _SESSION_KEYS}
+    if "buffer_size" in values:
+        values["buffer_size_kb"] = values.pop("buffer_size")
+    if "stack_walk_enabled" in given:
+        values["enable_stack_walking"] = _switch("stack_walk_enabled", given["stack_walk_enabled"])
+    if given.get("process_filter") is not None:
+        _read_filter(given["process_filter"], values)
+    if given.get("kernel_flags") is not None:
+        values["kernel_flags"] = given["kernel_flags"]
+    found = Settings(ETWMonitorConfig(**values))
+    spelled = {"buffer_size_kb": "buffer_size", "enable_stack_walking": "stack_walk_enabled"}
+    _note_session(found, {spelled.get(name, name): name for name in values if name in _SESSION_FIELDS})
+    return found
+
+
+_FIELDS = tuple(each.name for each in fields(ETWMonitorConfig))
+_DEFAULTS = {each.name: each.default for each in fields(ETWMonitorConfig)}
+_SESSION_FIELDS = ("session_name", "buffer_size_kb", "min_buffers", "max_buffers", "flush_timer",
+                   "cpu_sampling_interval", "enable_stack_walking")
+
+
+def _note_session(found: Settings, given: Mapping[str, str]) -> None:
+    """Notes the settings of an ETW session that have no effect: given has the user's key and the field of each."""
+    if WINDOWS and found.source in ("auto", "etw"):
+        return
+    for key, name in given.items():
+        if name != "enable_stack_walking" or found.config.enable_stack_walking:
+            found.ignored[key] = "a setting of an ETW session, and there is none " + \
+                                 ("when polling" if WINDOWS else "on this system")
+
+
+def _note_rest(found: Settings) -> None:
+    """Notes flags and names that this machine cannot honour as they are written."""
+    config = found.config
+    if config.kernel_flags is not None:
+        bare = bare_flags("kernel_flags", config.kernel_flags)
+        switch_by_flags(config, bare)
+        reason = without_effect(bare)
+        if reason:
+            found.ignored["kernel_flags"] = reason
+    for key in ("target_process_names", "exclude_process_names"):
+        named = sorted(name for name in getattr(config, key) or () if name != plain_name(name))
+        if named:
+            found.ignored[key] = f"on this system {', '.join(named)} means " \
+                                 f"{', '.join(plain_name(name) for name in named)}"
+
+
+def plain_name(name: str) -> str:
+    """The name of a program on this system: programs of other systems than Windows have no .exe."""
+    return name[:-4] if not WINDOWS and len(name) > 4 and name.lower().endswith(".exe") else name
+
+
+def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, float, None], elsewhere: bool = False) -> Settings:
+    """Reads and checks any accepted form of configuration. elsewhere: devices are not looked for in the system's places."""
+    if settings is None:
+        return Settings(ETWMonitorConfig())
+    if isinstance(settings, ETWMonitorConfig):
+        settings.validate()
+        found = Settings(settings)
+        _note_session(found, {name: name for name in _SESSION_FIELDS if getattr(settings, name) != _DEFAULTS[name]})
+    elif isinstance(settings, bool) or _plain(settings, False) is not None:
+        found = Settings(ETWMonitorConfig(sampling_rate_hz=settings))  # type: ignore[arg-type]
+    elif not isinstance(settings, Mapping):
+        raise WrongType(f"config: an ETWMonitorConfig, a dict or a rate in Hz is needed, not {settings!r}")
+    elif "monitoring" in settings:
+        found = _read_nested(settings, elsewhere)
+    elif any(key in settings for key in ("stack_walk_enabled", "process_filter", "kernel_flags")):
+        found = _read_session(settings)
+    else:
+        found = Settings(ETWMonitorConfig(**_keys("config", settings, _FIELDS)))
+        _note_session(found, {name: name for name in _SESSION_FIELDS if name in settings})
+    _note_rest(found)
     return found

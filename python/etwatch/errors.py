@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The exceptions of etwatch. Each has a message, the error code of the operating system, and the command or setting
 that fixes the problem, if known."""
+import os
+import sys
+import warnings
 from typing import Optional, Type
 
 from . import _abi
@@ -14,6 +17,13 @@ class ETWError(Exception):
 
     code: the (negative) code of the library. os_code: errno or the Windows error, 0 if there is none. fix: what fixes
     the problem, "" if unknown. offset: the byte offset, for errors in a file.
+
+    Example:
+
+        try:
+            etwatch.open("damaged.etl").processes.head()
+        except etwatch.ETWError as error:
+            print(error.message, error.os_code, error.fix)
     """
 
     def __init__(self, message: str = "", os_code: int = 0, fix: str = "", code: int = 0,
@@ -30,19 +40,50 @@ class ETWError(Exception):
 
 
 class ETWSessionError(ETWError):
-    """A session cannot be started, or cannot be used in its current state."""
+    """A session cannot be started, or cannot be used in its current state.
+
+    Example:
+
+        try:
+            monitor.start_monitoring()
+        except etwatch.ETWSessionError as error:
+            print(error.fix)
+    """
 
 
 class ETWAccessDeniedError(ETWError):
-    """Missing rights; `fix` names the required ones."""
+    """Missing rights; `fix` names the required ones.
+
+    Example:
+
+        try:
+            etwatch.ETWMonitor(fallback=False).start_monitoring()
+        except etwatch.ETWAccessDeniedError as error:
+            print(error.fix)
+    """
 
 
 class ETWProviderError(ETWError):
-    """This system does not have the event source, or an event class cannot be enabled."""
+    """This system does not have the event source, or an event class cannot be enabled.
+
+    Example:
+
+        try:
+            etwatch.watch(source="etw").start()
+        except etwatch.ETWProviderError as error:
+            print(error)
+    """
 
 
 class ETWSessionLostError(ETWError):
-    """The session ended unexpectedly."""
+    """The session ended unexpectedly.
+
+    Example:
+
+        error = monitor.get_statistics()["error"]
+        if isinstance(error, etwatch.ETWSessionLostError):
+            print(error)
+    """
 
 
 _CLASSES = {
@@ -54,6 +95,21 @@ _CLASSES = {
 }
 
 
+def warn(text: str) -> None:
+    """A warning that points to the caller of the package."""
+    frame, level = sys._getframe(1), 2
+    package = os.path.dirname(os.path.abspath(__file__))
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
+
+
+def in_python(text: str) -> str:
+    """Advice of the library, which means its program, for users of the package."""
+    own = f'"{os.path.realpath(sys.executable or "python3")}" (all programs of this interpreter then have these rights)'
+    return text.replace('"$(command -v etwatch)"', own).replace("--source poll", 'source="poll"')
+
+
 def from_code(code: int, message: str, os_code: int = 0, fix: str = "", offset: Optional[int] = None) -> Exception:
     """The exception for an error code of the library: a built-in one if it fits."""
     if code == _abi.ETWATCH_EINVAL:
@@ -63,4 +119,4 @@ def from_code(code: int, message: str, os_code: int = 0, fix: str = "", offset: 
     if code == _abi.ETWATCH_ENOENT:
         return ProcessLookupError(message)
     kind: Type[ETWError] = _CLASSES.get(code, ETWError)
-    return kind(message, os_code=os_code, fix=fix, code=code, offset=offset)
+    return kind(message, os_code=os_code, fix=in_python(fix), code=code, offset=offset)

@@ -3,6 +3,7 @@
 interface."""
 import ctypes
 import json
+import os
 import sys
 import threading
 import weakref
@@ -12,25 +13,18 @@ from . import _abi, _native, _system
 from ._batch import METRIC_NAMES, SOURCES
 from ._engine import BatchCallback, Engine, SampleCallback, flag_bits, logger
 from ._monitor import make_config
+from ._slow_groups import SlowGroup
 from ._summary import ProcessSummary, Spread
-from .config import ETWMonitorConfig, check_pid, members, read_settings
-from .errors import ETWError
-from .samples import MetricSample, MetricTable, ProcessMetrics, exit_code_of, process_metrics
+from .base import BaseMonitor, MemoryUsage
+from .config import (DEVICES, PREFIX, WINDOWS, ETWMonitorConfig, bare_flags, check_pid, members, plain_name, read_settings,
+                     switch_by_flags, without_effect)
+from .errors import ETWError, in_python, warn
+from .samples import MetricSample, MetricTable, ProcessMetrics, TotalTable, exit_code_of, process_metrics
 
 __all__ = ["ETWMonitor"]
 
-_PREFIX = "EVENT_TRACE_FLAG_"
-# Kernel flags and the switch of the config for each; flags without a switch are only passed to ETW.
-_FLAG_GROUPS: Dict[str, Optional[str]] = {
-    "PROCESS": "enable_process_events", "THREAD": "enable_thread_events", "CSWITCH": "enable_context_switch",
-    "DISPATCHER": "enable_context_switch", "PROFILE": "enable_cpu_sampling", "MEMORY_PAGE": "enable_memory_events",
-    "MEMORY_PAGE_FAULTS": "enable_memory_events", "MEMORY_HARD_FAULTS": "enable_memory_events",
-    "VIRTUAL_ALLOC": "enable_memory_events", "VAMAP": "enable_memory_events", "DISK_IO": "enable_disk_io",
-    "DISK_IO_INIT": "enable_disk_io", "DISK_FILE_IO": "enable_disk_io", "FILE_IO": "enable_disk_io",
-    "FILE_IO_INIT": "enable_disk_io", "SPLIT_IO": "enable_disk_io", "IMAGE_LOAD": None, "PROCESS_COUNTERS": None,
-    "DPC": None, "INTERRUPT": None, "SYSTEMCALL": None, "REGISTRY": None, "NETWORK_TCPIP": None, "ALPC": None,
-    "DRIVER": None, "DBGPRINT": None, "JOB": None, "DEBUG_EVENTS": None, "NO_SYSCONFIG": None,
-}
+Config = Union[ETWMonitorConfig, Mapping[str, Any], float, None]
+
 _SPELLINGS = {"MEMORY_PAGE": "MEMORY_PAGE_FAULTS"}  # spelling of the users: spelling of Windows
 _SWITCHED: Dict[str, Tuple[str, ...]] = {
     "enable_thread_events": ("threads", "threads_running", "threads_ready", "threads_waiting", "threads_suspended"),
@@ -40,37 +34,67 @@ _SWITCHED: Dict[str, Tuple[str, ...]] = {
     "enable_disk_io": ("disk_read_bytes", "disk_write_bytes"),
 }
 _CPU = ("cpu_percent", "cpu_ns", "cpu_user_ns", "cpu_kernel_ns", "cycles", "instructions", "cache_misses")
-# The groups of the nested configuration. Device groups are not part of the stream of a process yet.
+# The groups of the nested configuration.
 _GROUPS: Dict[str, Tuple[str, ...]] = {
     "cpu": _CPU + _SWITCHED["enable_context_switch"] + ("priority", "affinity"),
     "memory": _SWITCHED["enable_memory_events"],
+    "threads": _SWITCHED["enable_thread_events"],
     "io": ("io_read_bytes", "io_write_bytes", "io_other_bytes", "io_read_ops", "io_write_ops", "io_other_ops",
            "io_priority", "net_received_bytes", "net_sent_bytes"),
     "disk": _SWITCHED["enable_disk_io"],
+    "network": ("net_received_bytes", "net_sent_bytes"),
+    "handles": ("handles", "handles_peak", "gdi_objects", "user_objects"),
+    "gpu": ("gpu_ns", "gpu_percent", "gpu_memory_bytes"),
+    "npu": ("npu_ns", "npu_percent"),
+    "energy": ("energy_uj",),
 }
 _BITS = {name: 1 << bit for bit, name in enumerate(METRIC_NAMES)}
 
 
-class ETWMonitor:
+class ETWMonitor(BaseMonitor):
     """Monitors processes and delivers what they did.
 
-    config: an ETWMonitorConfig, a dict of its fields, or the nested {'monitoring': …}. Without targets every process is
-    monitored; the first add_process narrows this to the added processes.
+    Example:
+
+        config = etwatch.ETWMonitorConfig(sampling_rate_hz=100.0, target_process_names={"python"}, max_processes=20)
+        with etwatch.ETWMonitor(config) as monitor:
+            time.sleep(5)
+            print(monitor.get_process_summary(), monitor.get_statistics())
+
+    config: an ETWMonitorConfig, a dict of its fields, the nested {'monitoring': …}, the dict of an ETW session, or a number:
+    samples a second. A setting that has no effect on this machine gives a warning with the reason. Without targets every
+    process is monitored; the first add_process narrows this to the added processes.
     fallback: if False, raise ETWAccessDeniedError instead of polling when rights are missing.
     command_lines: also set ProcessMetrics.command_line (secrets masked).
     metrics: names or groups to measure in addition to the default, such as "cycles" (see `etwatch metrics`). With
     "cycles", and if the counters of the CPU can be read, ProcessMetrics.thread_cpu_cycles has them by thread.
+    sys_root, nvml_library: where devices are found instead of the system's places, for tests.
     """
 
-    def __init__(self, config: Union[ETWMonitorConfig, Mapping[str, Any], None] = None, *, fallback: bool = True,
-                 source: Optional[str] = None, command_lines: bool = False, metrics: Iterable[str] = ()) -> None:
-        settings = read_settings(config)
-        self._metrics = list(members("metrics", metrics))
-        self._rates = settings.rates
-        self._polled = settings.polled
-        self._off = [name for group in settings.off for name in _GROUPS.get(group, ())]
+    _UNIFIED = False  # whether the machine and whole devices are in the stream
+    _POLLED: Tuple[str, ...] = ()  # gauges that are polled next to an event source
+
+    def __init__(self, config: Config = None, *, fallback: bool = True,
+                 source: Optional[str] = None, command_lines: bool = False, metrics: Iterable[str] = (),
+                 sys_root: Optional[str] = None, nvml_library: Optional[str] = None) -> None:
+        settings = self._settings = read_settings(config, elsewhere=sys_root is not None or nvml_library is not None)
+        for key, reason in {**settings.ignored, **({} if self._UNIFIED else settings.unified)}.items():
+            warn(f"{key}: {reason}")
+        self._roots = {"sys_root": sys_root, "nvml_library": nvml_library}
+        groups = (*settings.groups, *settings.off)
+        self._metrics = [*members("metrics", metrics), *(
+            metric for name in settings.groups for metric in self._requested(name))]
+        # The library reads gauges and devices at a rate; what is below that of the stream is added up here. Memory is not:
+        # its values are in the samples that they are valid for.
+        self._rates = tuple((metric, hz) for name, hz in settings.rates for metric in _rated(name))
+        slow = [SlowGroup(_group(name, groups), hz) for name, hz in settings.rates
+                if name != "memory" and hz < settings.config.sampling_rate_hz]
+        self._polled = settings.polled or self._POLLED
+        self._kernel = settings.kernel
+        self._cpu = _system.CpuUsage()
+        self._off = [name for group in settings.off for name in _group(group, groups)]
         self._aggregation = {name: selected for group, selected in settings.aggregation.items()
-                             for name in _GROUPS.get(group, ())}
+                             for name in _group(group, groups)}
         self.config = settings.config
         self._source = source or settings.source
         self._fallback = fallback
@@ -78,17 +102,34 @@ class ETWMonitor:
         self._lock = threading.RLock()
         self._only_added = False  # after a target was added, an empty set of targets means nothing, not everything
         self._warned = False
-        self._engine = Engine(self.config.buffer_size)
+        self._engine = Engine(self.config.buffer_size, slow)
         self._apply_switches()
         self._native_config()  # rejects unknown names now, not at the start
         self._finalizer = weakref.finalize(self, self._engine.close)
         if settings.persist_to_disk is not None:
             self.register_batch_callback(_Writer(settings.persist_to_disk))
 
+    def _requested(self, name: str) -> Tuple[str, ...]:
+        """The metrics that a configured group adds to the default ones: those of devices that can be read."""
+        if name in ("threads", "handles", "network"):
+            return _GROUPS[name]
+        return _GROUPS[name] if name in DEVICES and f"monitoring.{name}" not in self._settings.ignored else ()
+
+    def _measure_devices(self, rates: Mapping[str, float]) -> None:
+        """Measures the processes on devices, by group and rate, in addition to what the configuration says."""
+        for name, hz in rates.items():
+            self._metrics += _GROUPS[name]
+            self._rates += tuple((metric, hz) for metric in _GROUPS[name])
+
     # ------------------------------------------------------------------------ life
 
     def start_monitoring(self) -> None:
-        """Starts monitoring. Does nothing if it runs already. Allowed after stop_monitoring and cleanup."""
+        """Starts monitoring. Does nothing if it runs already. Allowed after stop_monitoring and cleanup.
+
+        Example:
+
+            monitor.start_monitoring()
+        """
         with self._lock:
             self.config.validate()
             self._apply_switches()
@@ -99,11 +140,22 @@ class ETWMonitor:
                 self._warn_of_fallback()
 
     def stop_monitoring(self) -> None:
-        """Reads the remaining samples and stops; the results stay available."""
+        """Reads the remaining samples and stops; the results stay available.
+
+        Example:
+
+            monitor.stop_monitoring()
+            print(monitor.get_process_summary())
+        """
         self._engine.stop()
 
     def cleanup(self) -> None:
-        """Stops and releases all system resources."""
+        """Stops and releases all system resources.
+
+        Example:
+
+            monitor.cleanup()
+        """
         self._engine.close()
 
     def __enter__(self) -> "ETWMonitor":
@@ -113,13 +165,42 @@ class ETWMonitor:
     def __exit__(self, *_: object) -> None:
         self.cleanup()
 
+    def get_cpu_usage(self) -> float:
+        """Per cent of all CPUs of the machine since the last call (or since construction).
+
+        Example:
+
+            print(f"{monitor.get_cpu_usage():.1f} %")
+        """
+        return self._cpu.get()
+
+    def get_memory_usage(self) -> MemoryUsage:
+        """Used memory of the machine, as from SystemMonitor.
+
+        Example:
+
+            print(monitor.get_memory_usage().used_bytes)
+        """
+        return MemoryUsage(*_system.memory())
+
     @property
     def is_monitoring(self) -> bool:
+        """Whether samples are being taken.
+
+        Example:
+
+            print(monitor.is_monitoring)
+        """
         return self._engine.running and self._engine.lost is None
 
     @property
     def backend(self) -> Optional[str]:
-        """The source in use: "etw", "ebpf" or "poll"; None before the first start."""
+        """The source in use: "etw", "ebpf" or "poll"; None before the first start.
+
+        Example:
+
+            print(monitor.backend)
+        """
         native = self._engine.native
         try:
             meta = native.meta() if native is not None else self._engine.last_meta
@@ -130,7 +211,7 @@ class ETWMonitor:
     def _native_config(self) -> Any:
         config = self.config
         pids = sorted(config.target_processes or ())
-        names = sorted(config.target_process_names or ())
+        names = sorted({plain_name(name) for name in config.target_process_names or ()})
         everything = not pids and not names and not self._only_added
         flags = flag_bits(everything=everything, system=not config.exclude_system_processes,
                           fallback=self._fallback, command_lines=self._command_lines)
@@ -140,22 +221,26 @@ class ETWMonitor:
                            top_n=config.max_processes or 0, source=self._source,
                            hz=float(config.sampling_rate_hz), latency_ms=config.callback_batch_ms,
                            budget_percent=float(config.overhead_limit), pids=pids, names=names, flags=flags,
+                           exclude_pids=sorted(config.exclude_processes or ()),
+                           exclude_names=sorted({plain_name(name) for name in config.exclude_process_names or ()}),
                            queue_samples=max(4096, min(config.buffer_size // 4, 100_000)))
+        for name, root in self._roots.items():
+            setattr(made, name, None if root is None else os.fsencode(root))
         if _native.set_has(made.metrics, METRIC_NAMES.index("cycles")):
             made.flags |= _abi.ETWATCH_CONFIG_THREADS  # for thread_cpu_cycles
-        if sys.platform == "win32":
+        if WINDOWS and self._source in ("auto", "etw"):
             self._add_session(made)
         return made
 
     def _add_session(self, made: Any) -> None:
         config = self.config
         session = _native.sized(_abi.SessionOptions)
-        session.buffer_kb, session.min_buffers = config.buffer_size_kb, config.min_buffers
-        session.max_buffers = config.max_buffers
-        session.flush_ms = max(1, round(config.flush_timer * 1000))
+        session.buffer_kb = config.buffer_size_kb
+        session.min_buffers, session.max_buffers = session_buffers(config, _system.cpu_count())
+        session.flush_ms = flush_ms(config)
         session.profile_hz = config.cpu_sampling_interval if config.enable_cpu_sampling else 0
         session.name = config.session_name.encode()
-        session.kernel = ",".join(kernel_kinds(config)).encode()
+        session.kernel = ",".join([*kernel_kinds(config), *self._kernel]).encode()
         session.stacks = b"profile,cswitch" if config.enable_stack_walking else None
         made.session_options = ctypes.pointer(session)
 
@@ -166,13 +251,18 @@ class ETWMonitor:
         fallback = _native.text(native.meta().fallback)
         if fallback:
             self._warned = True
-            logger.warning("%s", fallback)
+            logger.warning("%s", in_python(fallback))
 
     # --------------------------------------------------------------------- targets
 
     def add_process(self, pid: int) -> None:
-        """Monitors this process and its descendants too. Raises ProcessLookupError if it does not exist."""
-        check_pid("pid", pid)
+        """Monitors this process and its descendants too. Raises ProcessLookupError if it does not exist.
+
+        Example:
+
+            monitor.add_process(pid)
+        """
+        pid = check_pid("pid", pid)
         with self._lock:
             targets = set(self.config.target_processes or ())
             narrows = not targets and not self.config.target_process_names and not self._only_added
@@ -188,8 +278,13 @@ class ETWMonitor:
                 self._engine.start(self._native_config())
 
     def remove_process(self, pid: int) -> None:
-        """Stops monitoring this process. Does nothing if it was not monitored."""
-        check_pid("pid", pid)
+        """Stops monitoring this process. Does nothing if it was not monitored.
+
+        Example:
+
+            monitor.remove_process(pid)
+        """
+        pid = check_pid("pid", pid)
         with self._lock:
             targets = set(self.config.target_processes or ())
             if pid in targets:
@@ -206,22 +301,51 @@ class ETWMonitor:
     # --------------------------------------------------------------------- samples
 
     def collect_metrics(self) -> List[MetricSample]:
-        """The samples since the last call, at most `buffer_size`. The oldest are dropped first, and counted."""
+        """The samples since the last call, at most `buffer_size`. The oldest are dropped first, and counted.
+
+        Example:
+
+            for sample in monitor.collect_metrics():
+                print(sample.timestamp, sample.process_name, sample.metric_name, sample.value, sample.unit)
+        """
         return self._engine.collect()
 
     def register_callback(self, callback: SampleCallback) -> None:
-        """Registers a function that is called with one MetricSample at a time, from a separate thread."""
+        """Registers a function that is called with one MetricSample at a time, from a separate thread.
+
+        Example:
+
+            def on_sample(sample):
+                if sample.metric_name == "process_cpu_percent":
+                    print(sample.pid, sample.value)
+
+            monitor.register_callback(on_sample)
+        """
         self._engine.callbacks.add(callback, False)
         self._engine.callbacks_changed()
 
     def register_batch_callback(self, callback: BatchCallback) -> None:
         """Registers a function that is called with a list of MetricSamples. The list is filled on its first access. Its
-        attribute `samples` has the same data as a Batch, for columns without objects."""
+        attribute `samples` has the same data as a Batch, for columns without objects.
+
+        Example:
+
+            def on_batch(samples):
+                print(sum(filter(None, samples.samples.column("cpu_ns"))))
+
+            monitor.register_batch_callback(on_batch)
+        """
         self._engine.callbacks.add(callback, True)
         self._engine.callbacks_changed()
 
     def unregister_callback(self, callback: Any) -> bool:
-        """Unregisters a callback of either kind. Returns False if it was not registered."""
+        """Unregisters a callback of either kind. Returns False if it was not registered.
+
+        Example:
+
+            monitor.register_callback(print)
+            monitor.unregister_callback(print)
+        """
         return self._engine.callbacks.remove(callback)
 
     # ------------------------------------------------------------------- processes
@@ -231,9 +355,14 @@ class ETWMonitor:
     @overload
     def get_process_metrics(self, pid: None = None) -> Dict[int, ProcessMetrics]: ...
     def get_process_metrics(self, pid: Optional[int] = None) -> Union[ProcessMetrics, Dict[int, ProcessMetrics]]:
-        """One process, or all known processes by pid. Raises ProcessLookupError if the pid was never monitored."""
+        """One process, or all known processes by pid. Raises ProcessLookupError if the pid was never monitored.
+
+        Example:
+
+            print(monitor.get_process_metrics(pid).cpu_percent, len(monitor.get_process_metrics()))
+        """
         if pid is not None:
-            check_pid("pid", pid)
+            pid = check_pid("pid", pid)
             known = self._engine.summary.processes(pid)
             found = self._metrics_of(pid, known[-1] if known else None)
             if found is None:
@@ -274,23 +403,48 @@ class ETWMonitor:
     def get_process_summary(self) -> Dict[int, Dict[str, Any]]:
         """A summary of each process by pid: `metrics` (average, maximum, p95 and p99 over the intervals), `totals`,
         `lifetime` in seconds. A reused pid has the latest process. pid -1 stands for all processes that were not among
-        the max_processes busiest. A group with configured `aggregation` has only those statistics."""
+        the max_processes busiest. A group with configured `aggregation` has only those statistics.
+
+        Example:
+
+            for pid, process in monitor.get_process_summary().items():
+                cpu = process["metrics"].get("process_cpu_percent")
+                print(pid, process["name"], process["lifetime"], cpu["p95"] if cpu else None, process["totals"].get("cpu_ns"))
+        """
         found = {}
         for process in self._engine.summary.processes():
             sample = process.sample
             begin = sample.start_ns or process.first_ns
-            wanted = {name: spread for name, spread in process.metrics.items() if _BITS[name] & self._engine.mask}
+            seen = self._engine.seen
+            spreads, sums = self._spreads(process)
+            wanted = {name: spread for name, spread in spreads.items() if _BITS[name] & seen}
             totals = {name: sample.get(name) for name, _, kind in _abi.METRICS
-                      if kind == "counter" and _BITS[name] & self._engine.mask and sample.get(name) is not None}
+                      if kind == "counter" and _BITS[name] & seen and sample.get(name) is not None}
             found[sample.pid] = {
                 "pid": sample.pid, "name": sample.name, "start_time": begin / 1e9, "ended": process.ended,
                 "exit_code": exit_code_of(sample), "lifetime": max(0, process.last_ns - begin) / 1e9,
                 "watched": max(0, process.last_ns - process.first_ns) / 1e9,
                 "samples": process.samples,
-                "metrics": MetricTable({name: self._aggregates(name, s) for name, s in wanted.items()}),
-                "totals": totals,
+                "metrics": MetricTable({name: self._aggregates(name, s) for name, s in wanted.items()},
+                                       {names: self._aggregates(names[0], s) for names, s in sums.items()
+                                        if all(_BITS[name] & seen for name in names)}),
+                "totals": TotalTable(totals),
             }
         return found
+
+    def _spreads(self, process: ProcessSummary) -> Tuple[Dict[str, Spread], Dict[Tuple[str, ...], Spread]]:
+        """The statistics of a process; those of a group with a rate of its own are over its intervals."""
+        spreads, sums = dict(process.metrics), dict(process.sums)
+        for group in self._engine.slow:
+            own = [one for one in group.summary.processes(process.sample.pid)
+                   if one.sample.start_ns == process.sample.start_ns]
+            slow = {name for name in METRIC_NAMES if _BITS[name] & group.mask}
+            spreads = {name: spread for name, spread in spreads.items() if name not in slow}
+            sums = {names: spread for names, spread in sums.items() if not slow.issuperset(names)}
+            if own:
+                spreads.update({name: spread for name, spread in own[-1].metrics.items() if name in slow})
+                sums.update({names: spread for names, spread in own[-1].sums.items() if slow.issuperset(names)})
+        return spreads, sums
 
     def _aggregates(self, name: str, spread: Spread) -> Dict[str, float]:
         selected = self._aggregation.get(name, ("average", "maximum", "p95", "p99"))
@@ -299,7 +453,13 @@ class ETWMonitor:
     # ------------------------------------------------------------------ statistics
 
     def get_statistics(self) -> Dict[str, Any]:
-        """Statistics of the monitor itself: rates, loss and cost."""
+        """Statistics of the monitor itself: rates, loss and cost.
+
+        Example:
+
+            statistics = monitor.get_statistics()
+            print(statistics["samples"], statistics["hz_reached"], statistics["lost"], statistics["self_cpu_percent"])
+        """
         engine = self._engine
         native = engine.native
         try:
@@ -319,6 +479,11 @@ class ETWMonitor:
         kernel = stats.self_kernel_percent if stats is not None else -1
         found["self_kernel_percent"] = kernel if kernel >= 0 else None
         found["duration"] = seconds
+        etw = found["backend"] == "etw"
+        found["min_buffers_requested"] = self.config.min_buffers if etw else None
+        buffers = session_buffers(self.config, _system.cpu_count()) if etw else (None, None)
+        found["min_buffers"], found["max_buffers"] = buffers
+        found["flush_ms"] = flush_ms(self.config) if etw else None
         # collect_dropped: rows missing from collect_metrics. dropped: rows that no consumer received.
         missed = stats.queue_dropped if stats is not None else 0
         found["collect_dropped"] = engine.store.dropped + missed
@@ -335,40 +500,45 @@ class ETWMonitor:
 
     def set_kernel_flags(self, flags: Iterable[str]) -> None:
         """Selects kinds of kernel events by their Windows names. On other systems the same names enable and disable the
-        matching groups of metrics."""
-        wanted = []
-        for flag in members("flags", flags):
-            if not isinstance(flag, str):
-                raise TypeError(f"flags: names are needed, not {flag!r}")
-            bare = flag[len(_PREFIX):] if flag.startswith(_PREFIX) else flag
-            if bare not in _FLAG_GROUPS:
-                raise ValueError(f"flags: {flag!r} is none of "
-                                 + ", ".join(_PREFIX + name for name in sorted(_FLAG_GROUPS)))
-            wanted.append(bare)
+        matching groups of metrics. Samples from before the call are not affected.
+
+        Example:
+
+            monitor.set_kernel_flags(["EVENT_TRACE_FLAG_PROCESS", "EVENT_TRACE_FLAG_CSWITCH"])
+        """
+        wanted = bare_flags("flags", flags)
+        reason = without_effect(wanted)
+        if reason:
+            warn(f"flags: {reason}")
         with self._lock:
-            groups = {_FLAG_GROUPS[bare] for bare in wanted}
-            for group in {group for group in _FLAG_GROUPS.values() if group is not None}:
-                setattr(self.config, group, group in groups)
-            self.config.enable_process_events = True  # processes cannot be identified without
+            self.config.kernel_flags = [PREFIX + bare for bare in wanted]
+            switch_by_flags(self.config, wanted)
             self._apply_switches()
             if self.backend == "etw" and self._engine.running:
-                self._set_kernel([_PREFIX + _SPELLINGS.get(bare, bare) for bare in wanted])
+                self._set_kernel()
 
-    def _set_kernel(self, flags: Optional[List[str]]) -> None:
+    def _set_kernel(self) -> None:
+        """Changes the running session to what the config says now."""
         native = self._engine.native
         assert native is not None
         stacks = b"profile,cswitch" if self.config.enable_stack_walking else b""
-        native.set_kernel(None if flags is None else ",".join(flags).encode(), stacks)
+        native.set_kernel(",".join([*kernel_kinds(self.config), *self._kernel]).encode(), stacks)
 
     def enable_stack_walking(self, enable: bool = True) -> bool:
         """Logs stacks with profile samples and switches, for recordings. Returns whether it is effective: only ETW
-        supports it."""
+        supports it.
+
+        Example:
+
+            if not monitor.enable_stack_walking(True):
+                print("no stacks with", monitor.backend)
+        """
         if not isinstance(enable, bool):
             raise TypeError(f"enable: True or False is needed, not {enable!r}")
         with self._lock:
             self.config.enable_stack_walking = enable
             if self.backend == "etw" and self._engine.running:
-                self._set_kernel(None)
+                self._set_kernel()
                 return enable
         return False
 
@@ -385,14 +555,49 @@ class ETWMonitor:
         if not config.enable_context_switch and not config.enable_cpu_sampling:
             for name in _CPU:
                 mask &= ~_BITS[name]
-        self._engine.mask = mask
+        self._engine.set_mask(mask)
 
     def __repr__(self) -> str:
         return f"<ETWMonitor {'on ' + str(self.backend) if self.is_monitoring else 'stopped'}>"
 
 
+def _group(name: str, configured: Iterable[str]) -> Tuple[str, ...]:
+    """The metrics of a group. Those of the network belong to io unless they are configured."""
+    metrics = _GROUPS.get(name, ())
+    if name == "io" and "network" in configured:
+        metrics = tuple(metric for metric in metrics if metric not in _GROUPS["network"])
+    return metrics
+
+
+def _rated(name: str) -> Tuple[str, ...]:
+    """The metrics of a group that the library reads at a rate of their own."""
+    if name == "threads":
+        return _GROUPS[name][1:]
+    return ("memory",) if name == "memory" else _GROUPS[name] if name in ("handles", *DEVICES) else ()
+
+
+def _windows_flags(bare: Iterable[str]) -> List[str]:
+    return [PREFIX + _SPELLINGS.get(name, name) for name in bare]
+
+
+def session_buffers(config: ETWMonitorConfig, cpus: int) -> Tuple[int, int]:
+    """(minimum, maximum) of the buffers of a session. Switches are logged where no memory can be allocated, so the buffers
+    must exist from the start: eight a CPU lose nothing at a million switches a second, one a CPU lose 16 %."""
+    most = config.max_buffers
+    if most == ETWMonitorConfig.max_buffers:
+        most = max(most, 16 * cpus)
+    return min(max(config.min_buffers, 8 * cpus, 16), most), most
+
+
+def flush_ms(config: ETWMonitorConfig) -> int:
+    """How long events stay in a buffer: no longer than samples may be held back."""
+    return max(1, min(round(config.flush_timer * 1000), config.callback_batch_ms))
+
+
 def kernel_kinds(config: ETWMonitorConfig) -> List[str]:
-    """The kinds of kernel events that an ETW session logs for the switches of a config."""
+    """The kinds of kernel events that an ETW session logs for the flags or the switches of a config."""
+    if config.kernel_flags is not None:
+        return ["process", "thread", *_windows_flags(bare_flags("kernel_flags", config.kernel_flags))]
     kinds = ["process", "thread", "counters", "network"]  # processes, and their counters at exit
     for switch, more in (("enable_context_switch", ("cswitch", "dispatcher")), ("enable_cpu_sampling", ("profile",)),
                          ("enable_memory_events", ("hardfaults",)),

@@ -26,7 +26,7 @@ from ._engine import logger
 from ._monitor import SLICE_MS, NativeMonitor, make_config
 from ._summary import ProcessSummary, Summary
 from .config import check_name, check_pid, members, number
-from .errors import ETWSessionError, ETWSessionLostError
+from .errors import ETWSessionError, ETWSessionLostError, in_python
 from .table import Table
 
 __all__ = ["watch", "Watch", "run", "RunResult", "SchedulerEvent"]
@@ -43,6 +43,13 @@ class SchedulerEvent(NamedTuple):
     kernel's task state. next_tid had been off the CPU for wait_ns, was ready for the last ready_ns of that, and was
     woken by waker_tid.
     "wakeup": the thread becomes ready, woken by waker_tid. "fork": it created child_tid. "exec", "exit".
+
+    Example:
+
+        with etwatch.watch(pid, events=True) as w:
+            for event in w.events(duration=1):
+                if event.event == "switch":
+                    print(event.t_ns, event.cpu, event.tid, event.next_tid, event.reason)
     """
 
     t_ns: int
@@ -89,9 +96,7 @@ def _selected_metrics(metrics: Iterable[str]) -> List[str]:
 def _split(target: Target) -> Tuple[List[int], List[str]]:
     if target is None:
         return [], []
-    values: Iterable[object] = [target] if isinstance(target, (int, str)) else target
-    if not isinstance(values, Iterable):
-        raise TypeError(f"target: a pid, a name or several of them, not {target!r}")
+    values: Iterable[object] = [target] if isinstance(target, str) or not isinstance(target, Iterable) else target
     pids, names = [], []
     for value in values:
         if isinstance(value, str):
@@ -113,13 +118,21 @@ class Watch:
 
     Iteration ends when all processes that were selected by pid have exited, after stop(), or after `duration`. One
     consumer at a time.
+
+    Example:
+
+        with etwatch.watch(pid, hz=1000) as w:
+            for sample in w:
+                print(sample.t_ns, sample.cpu_percent)
     """
 
     def __init__(self, target: Target = None, *, hz: float = 10.0, threads: bool = False, events: bool = False,
                  lifecycle: bool = False, latency_ms: Optional[int] = None, budget: Optional[float] = None,
                  source: str = "auto", fallback: bool = True, command_lines: bool = False,
-                 metrics: Iterable[str] = (), queue_samples: int = 65536) -> None:
+                 metrics: Iterable[str] = (), queue_samples: int = 65536, duration: Optional[float] = None) -> None:
         pids, names = _split(target)
+        if duration is not None:
+            number("duration", duration, 0, 1e9)
         number("hz", hz, 0.1, 1000)
         if latency_ms is not None:
             number("latency_ms", latency_ms, 1, 60000, True)
@@ -146,6 +159,10 @@ class Watch:
         self._lifecycle = lifecycle
         self._ended = threading.Event()
         self._started = False
+        self._duration = duration
+        self._until: Optional[float] = None  # by time.monotonic()
+        self._stats: Optional[Dict[str, Any]] = None  # the last, after close
+        self._backend: Optional[str] = None
         self._native = NativeMonitor(config, callbacks, self._collector)
         try:
             for pid in pids:
@@ -157,23 +174,47 @@ class Watch:
     # ------------------------------------------------------------------------ life
 
     def start(self) -> "Watch":
-        """Starts watching; `with` calls it. Does nothing if it was started already."""
+        """Starts watching; `with` calls it. Does nothing if it was started already.
+
+        Example:
+
+            w.start()
+        """
         if not self._started:
             self._native.start()
             self._started = True
+            if self._duration is not None:
+                self._until = time.monotonic() + self._duration
             fallback = _native.text(self._native.meta().fallback)
             if fallback:
-                logger.warning("%s", fallback)
+                logger.warning("%s", in_python(fallback))
         return self
 
     def stop(self) -> None:
-        """Stops watching; samples that have arrived can still be read."""
+        """Stops watching; samples that have arrived can still be read.
+
+        Example:
+
+            w.stop()
+        """
         self._ended.set()
         if not self._native.closed:
             self._native.stop()
 
     def close(self) -> None:
+        """Ends the watch and frees what it holds; `with` calls it. `stats` and `backend` keep their last values.
+
+        Example:
+
+            w.close()
+        """
         self._ended.set()
+        if not self._native.closed:
+            try:
+                self._native.stop()
+                self._stats, self._backend = stats_of(self._native.stats()), self.backend
+            except ETWSessionError:
+                pass  # closed meanwhile, or by a fork
         self._native.close()
 
     def __enter__(self) -> "Watch":
@@ -189,28 +230,59 @@ class Watch:
         await _in_thread(self.close)
 
     def add(self, pid: int) -> None:
-        """Watches one more process and its descendants."""
+        """Watches one more process and its descendants.
+
+        Example:
+
+            w.add(pid)
+        """
         self._native.add(check_pid("pid", pid))
         self._pids.add(pid)
 
     def remove(self, pid: int) -> None:
+        """Stops watching a process.
+
+        Example:
+
+            w.remove(pid)
+        """
         self._native.remove(check_pid("pid", pid))
         self._pids.discard(pid)
 
     @property
     def backend(self) -> Optional[str]:
+        """The source in use: "etw", "ebpf" or "poll"; None before the start.
+
+        Example:
+
+            print(w.backend)
+        """
+        if self._native.closed:
+            return self._backend
         return SOURCES.get(self._native.meta().source) if self._started else None
 
     @property
     def stats(self) -> Dict[str, Any]:
-        """Rates, loss and own cost so far, by the names of the output."""
+        """Rates, loss and own cost so far, by the names of the output; after the end those of the whole watch.
+
+        Example:
+
+            print(w.stats["samples"], w.stats["lost"], w.stats["self_cpu_percent"])
+        """
+        if self._stats is not None:
+            return dict(self._stats)
         return stats_of(self._native.stats())
 
     # --------------------------------------------------------------------- samples
 
     def read(self, timeout: Optional[float] = None) -> Optional[Batch]:
         """The next batch: starts, samples, threads, exits. None if nothing arrived within `timeout` seconds, or if the
-        watch has ended (`ended`)."""
+        watch has ended (`ended`).
+
+        Example:
+
+            batch = w.read(timeout=1)
+        """
         if not self._started:
             self.start()
         limit = None if timeout is None else time.monotonic() + timeout
@@ -250,12 +322,20 @@ class Watch:
 
     @property
     def ended(self) -> bool:
+        """Whether the watch is over: all selected processes exited, or stop() was called."""
         return self._ended.is_set()
 
     def batches(self, *, duration: Optional[float] = None, timeout: Optional[float] = None) -> Iterator[Batch]:
         """Batches as they arrive. duration: end after this many seconds. timeout: raise TimeoutError if nothing arrives
-        for this many seconds."""
-        end = None if duration is None else time.monotonic() + duration
+        for this many seconds.
+
+        Example:
+
+            for batch in w.batches(duration=10):
+                print(batch.column("pid"), batch.column("cpu_percent"))
+        """
+        self.start()
+        end = self._end_of(duration)
         while True:
             wait = timeout
             if end is not None:
@@ -268,8 +348,21 @@ class Watch:
             elif timeout is not None:
                 raise TimeoutError(f"no sample within {timeout} s")
 
+    def _end_of(self, duration: Optional[float]) -> Optional[float]:
+        """When an iteration ends: after its own duration or that of the watch, whichever comes first."""
+        ends = [self._until] if self._until is not None else []
+        if duration is not None:
+            ends.append(time.monotonic() + duration)
+        return min(ends) if ends else None
+
     def samples(self, *, duration: Optional[float] = None, timeout: Optional[float] = None) -> Iterator[Sample]:
-        """Samples one by one; with threads=True also of threads, with lifecycle=True also starts and exits."""
+        """Samples one by one; with threads=True also of threads, with lifecycle=True also starts and exits.
+
+        Example:
+
+            for sample in w.samples(timeout=5):
+                print(sample)
+        """
         for batch in self.batches(duration=duration, timeout=timeout):
             yield from self._selected(batch)
 
@@ -282,7 +375,10 @@ class Watch:
         return self.samples()
 
     async def _read(self) -> Optional[Batch]:
-        return await _in_thread(self.read, SLICE_MS / 1000)
+        wait = SLICE_MS / 1000
+        if self._until is not None:
+            wait = max(0.0, min(wait, self._until - time.monotonic()))
+        return await _in_thread(self.read, wait)
 
     async def __aiter__(self) -> AsyncIterator[Sample]:
         while True:
@@ -290,17 +386,23 @@ class Watch:
             if batch is not None:
                 for sample in self._selected(batch):
                     yield sample
-            elif self.ended:
+            elif self.ended or (self._until is not None and time.monotonic() >= self._until):
                 return
 
     # ---------------------------------------------------------------------- events
 
     def events(self, *, duration: Optional[float] = None) -> Iterator[SchedulerEvent]:
-        """Every switch, wake-up, fork, exec and exit; needs events=True. Ends when the samples end."""
+        """Every switch, wake-up, fork, exec and exit; needs events=True. Ends when the samples end.
+
+        Example:
+
+            for event in w.events(duration=1):
+                print(event.event, event.tid)
+        """
         if self._collector is None:
             raise ETWSessionError("the event stream is off: use watch(..., events=True)")
         self.start()
-        end = None if duration is None else time.monotonic() + duration
+        end = self._end_of(duration)
         taken = self._collector.table(_abi.ETWATCH_TABLE_EVENTS, take=True)
         names = SchedulerEvent._fields
         while True:
@@ -321,21 +423,27 @@ class Watch:
 def watch(target: Target = None, *, hz: float = 10.0, threads: bool = False, events: bool = False,
           lifecycle: bool = False, latency_ms: Optional[int] = None, budget: Optional[float] = None,
           source: str = "auto", fallback: bool = True, command_lines: bool = False, metrics: Iterable[str] = (),
-          queue_samples: int = 65536) -> Watch:
+          queue_samples: int = 65536, duration: Optional[float] = None) -> Watch:
     """Watches processes and their descendants: a pid, a name, several of them, or every process (None).
 
     hz: samples a second, 0.1 to 1000.
     threads: also samples of threads. events: the full event stream of the scheduler. lifecycle: also starts and exits.
-    latency_ms: how long samples may be held back (400).
+    latency_ms: how long samples may be held back (400). duration: iteration ends this many seconds after the start.
     budget: own cost in per cent of one core; the rate is lowered to keep it. None: the rate is never lowered.
     metrics: names or groups to measure in addition to the default (see `etwatch metrics`).
     fallback: if rights are missing, poll and log a warning (True) or raise ETWAccessDeniedError (False).
 
     Raises ProcessLookupError for a pid that does not exist.
+
+    Example:
+
+        with etwatch.watch("python", hz=100, duration=10) as w:
+            for sample in w:
+                print(sample.pid, sample.name, sample.cpu_percent)
     """
     return Watch(target, hz=hz, threads=threads, events=events, lifecycle=lifecycle, latency_ms=latency_ms,
                  budget=budget, source=source, fallback=fallback, command_lines=command_lines,
-                 metrics=metrics, queue_samples=queue_samples)
+                 metrics=metrics, queue_samples=queue_samples, duration=duration)
 
 
 def stats_of(stats: Any) -> Dict[str, Any]:
@@ -352,7 +460,13 @@ def stats_of(stats: Any) -> Dict[str, Any]:
 
 class RunResult:
     """What a command did. `status` is the return code as in subprocess (minus the signal that killed it). `processes`,
-    `threads`, `samples` and `thread_samples` are tables, built on access."""
+    `threads`, `samples` and `thread_samples` are tables, built on access.
+
+    Example:
+
+        result = etwatch.run(["python3", "infer.py"])
+        print(result.status, result.duration, result.processes.head(3))
+    """
 
     def __init__(self, command: Sequence[str], status: int, pid: int, stats: Dict[str, Any],
                  summaries: List[ProcessSummary], collector: Collector, stdout: Any, stderr: Any) -> None:
@@ -369,10 +483,12 @@ class RunResult:
 
     @property
     def returncode(self) -> int:
+        """The same as `status`."""
         return self.status
 
     @property
     def backend(self) -> Optional[str]:
+        """The source that was used: "etw", "ebpf" or "poll"."""
         source = self.stats["source"]
         return None if source is None else str(source)
 
@@ -413,7 +529,12 @@ class RunResult:
         return self._collector.dropped()
 
     def plot(self, *, top: int = 10) -> Any:
-        """CPU by thread, memory, I/O and the schedule, as one matplotlib figure."""
+        """CPU by thread, memory, I/O and the schedule, as one matplotlib figure.
+
+        Example:
+
+            result.plot().savefig("run.png")
+        """
         from . import plot
         return plot.plot_run(self, top=top)
 
@@ -461,6 +582,7 @@ class _Held:
         if os.access(_SHELL, os.X_OK):
             # The shell stops itself, then execs the command: the same process, with no additional descriptors.
             self.child = subprocess.Popen([_SHELL, "-c", _HOLD, *command], **options)
+            self.child.args = list(command)  # for the message of TimeoutExpired
             self.stopped = os.waitid(os.P_PID, self.child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT) is not None
         else:
             self.child = subprocess.Popen(command, **options)
@@ -520,6 +642,11 @@ def run(command: Sequence[Union[str, "os.PathLike[str]"]], *, hz: float = 100.0,
     hz: samples a second. max_samples: rows kept in each table; the oldest are dropped first.
     timeout: kill the command and raise subprocess.TimeoutExpired after this many seconds.
     budget, source, fallback, command_lines, metrics: as in `watch`. The other arguments are those of subprocess.run.
+
+    Example:
+
+        result = etwatch.run(["python3", "infer.py"], hz=1000, capture_output=True, text=True)
+        print(result.status, result.stdout, result.samples["cpu_percent"])
     """
     if isinstance(command, (str, bytes)) or not isinstance(command, Sequence):
         raise TypeError(f"command: a list of the program and its arguments is needed, not {command!r}")
@@ -561,7 +688,7 @@ def _watch_child(native: NativeMonitor, command: List[str], options: Dict[str, A
         native.start()
         fallback = _native.text(native.meta().fallback)
         if fallback:
-            logger.warning("%s", fallback)
+            logger.warning("%s", in_python(fallback))
         held.release()
         if options["stdout"] == subprocess.PIPE or options["stderr"] == subprocess.PIPE:
             out = held.child.communicate(timeout=timeout)

@@ -6,6 +6,7 @@ have (command line, paths, user ids, priorities) are read from the system here. 
 changes, stops or kills another process.
 """
 import ctypes
+import operator
 import os
 import time
 from contextlib import contextmanager
@@ -75,13 +76,30 @@ def _list() -> List[Any]:
 
 
 def pids() -> List[int]:
-    """The ids of all processes, sorted."""
+    """The ids of all processes, sorted.
+
+    Example:
+
+        print(etwatch.pids())
+    """
     return sorted(row.pid for row in _list())
 
 
+def _whole(pid: object) -> int:
+    """As int; numpy's and pandas' whole numbers are taken too."""
+    if isinstance(pid, bool) or not hasattr(pid, "__index__"):
+        raise TypeError(f"pid: an integer is needed, not {pid!r}")
+    return operator.index(pid)
+
+
 def pid_exists(pid: int) -> bool:
-    if not isinstance(pid, int):
-        raise TypeError("pid: an integer is needed")
+    """Whether a process with this id exists.
+
+    Example:
+
+        etwatch.pid_exists(1)
+    """
+    pid = _whole(pid)
     if pid <= 0:
         return pid == 0 and not LINUX
     try:
@@ -103,12 +121,15 @@ class Process:
     """One process, by its pid (default: this process). Two are equal if pid and start time are equal.
 
     Every method raises NoSuchProcess after the process has exited, and AccessDenied if rights are missing.
+
+    Example:
+
+        process = etwatch.Process()
+        print(process.name(), process.cpu_percent(interval=1), process.memory_info().rss)
     """
 
     def __init__(self, pid: Optional[int] = None) -> None:
-        pid = os.getpid() if pid is None else pid
-        if isinstance(pid, bool) or not isinstance(pid, int):
-            raise TypeError("pid: an integer is needed")
+        pid = os.getpid() if pid is None else _whole(pid)
         if not 0 < pid < 2**32:
             raise ValueError(f"pid: 1 to 4294967295, not {pid}")
         self._pid = pid
@@ -124,6 +145,7 @@ class Process:
 
     @property
     def pid(self) -> int:
+        """The process id."""
         return self._pid
 
     def __eq__(self, other: object) -> bool:
@@ -142,7 +164,13 @@ class Process:
 
     @contextmanager
     def oneshot(self) -> Iterator[None]:
-        """A context in which values of the same kind come from one reading."""
+        """A context in which values of the same kind come from one reading.
+
+        Example:
+
+            with process.oneshot():
+                print(process.name(), process.num_threads(), process.memory_info().rss)
+        """
         if self._shared is not None:
             yield
             return
@@ -205,6 +233,12 @@ class Process:
     # ---------------------------------------------------------------------- identity
 
     def name(self) -> str:
+        """Its name.
+
+        Example:
+
+            print(etwatch.Process(pid).name())
+        """
         name = self._reading().name
         if LINUX and len(name) >= 15:  # the kernel truncates it to 15 bytes
             try:
@@ -216,9 +250,11 @@ class Process:
         return name
 
     def ppid(self) -> int:
+        """The id of its parent."""
         return self._reading().ppid
 
     def parent(self) -> Optional["Process"]:
+        """Its parent; None if it has none."""
         ppid = self.ppid()
         if ppid == 0:
             return None
@@ -229,6 +265,7 @@ class Process:
         return parent if parent._start_raw_ns <= self._start_raw_ns else None
 
     def parents(self) -> List["Process"]:
+        """Its ancestors, the nearest first."""
         found: List[Process] = []
         parent = self.parent()
         while parent is not None and parent not in found:
@@ -237,6 +274,13 @@ class Process:
         return found
 
     def children(self, recursive: bool = False) -> List["Process"]:
+        """Its children; with recursive=True all descendants.
+
+        Example:
+
+            for child in process.children(recursive=True):
+                print(child.pid, child.name())
+        """
         self._reading()
         by_parent: Dict[int, List[Any]] = {}
         rows = {row.pid: row for row in _list()}
@@ -259,9 +303,11 @@ class Process:
         return found
 
     def create_time(self) -> float:
+        """When it started: Unix time in seconds."""
         return self._create_time
 
     def is_running(self) -> bool:
+        """Whether it exists and is still the same process."""
         try:
             return _same_start(Reading(self._pid).start_raw_ns, self._start_raw_ns)
         except NoSuchProcess:
@@ -270,6 +316,7 @@ class Process:
             return True
 
     def exe(self) -> str:
+        """The path of its program."""
         try:
             path = self._query(lambda: os.readlink(f"/proc/{self._pid}/exe"))
         except ZombieProcess:
@@ -277,7 +324,12 @@ class Process:
         return path[:-len(" (deleted)")] if path.endswith(" (deleted)") and not os.path.exists(path) else path
 
     def cmdline(self) -> List[str]:
-        """The arguments, unchanged: secrets in them are not masked here."""
+        """The arguments, unchanged: secrets in them are not masked here.
+
+        Example:
+
+            print(etwatch.Process(pid).cmdline())
+        """
         text = self._file("cmdline")
         if not text:
             if self.status() == "zombie":
@@ -287,13 +339,16 @@ class Process:
         return text.rstrip("\0").split(end) if end == "\0" else text.split(end)
 
     def cwd(self) -> str:
+        """Its working folder."""
         return self._query(lambda: os.readlink(f"/proc/{self._pid}/cwd"))
 
     def environ(self) -> Dict[str, str]:
+        """Its environment, unmasked, as the system has it."""
         pairs = (entry.partition("=") for entry in self._file("environ").split("\0") if "=" in entry)
         return {name: value for name, _, value in pairs}
 
     def username(self) -> str:
+        """The name of its user."""
         uid = self.uids().real
         try:
             import pwd
@@ -308,12 +363,15 @@ class Process:
         raise AccessDenied(self._pid, self._name)
 
     def uids(self) -> puids:
+        """Its real, effective and saved user ids."""
         return puids(*self._ids("Uid"))
 
     def gids(self) -> pgids:
+        """Its real, effective and saved group ids."""
         return pgids(*self._ids("Gid"))
 
     def terminal(self) -> Optional[str]:
+        """Its terminal; None if it has none."""
         number = int(self._stat()[4])
         for folder in ("/dev/pts", "/dev"):
             try:
@@ -331,11 +389,18 @@ class Process:
         return None
 
     def status(self) -> str:
+        """Its state: "running", "sleeping", ..."""
         return STATUSES.get(self._stat()[0], "?")
 
     # -------------------------------------------------------------------------- cpu
 
     def cpu_times(self) -> Any:
+        """CPU time in seconds: user, system, and of waited children.
+
+        Example:
+
+            print(process.cpu_times().user, process.cpu_times().system)
+        """
         reading = self._reading()
         user, system = (reading.get(name) or 0 for name in ("cpu_user_ns", "cpu_kernel_ns"))
         if not LINUX:
@@ -353,7 +418,12 @@ class Process:
 
     def cpu_percent(self, interval: Optional[float] = None) -> float:
         """CPU time in per cent of one core; more than 100 is possible with several threads. Without an interval: since
-        the last call, 0.0 on the first call. From the exact CPU clock; psutil counts in ticks of 10 ms."""
+        the last call, 0.0 on the first call. From the exact CPU clock; psutil counts in ticks of 10 ms.
+
+        Example:
+
+            print(process.cpu_percent(interval=1))
+        """
         if interval is not None and interval < 0:
             raise ValueError(f"interval: 0 or more, not {interval}")
         if interval:
@@ -370,29 +440,46 @@ class Process:
         return round(100.0 * max(0, now[1] - before[1]) / (now[0] - before[0]), 1)
 
     def cpu_num(self) -> int:
+        """The CPU on which it ran last."""
         return int(self._stat()[36])
 
     def cpu_affinity(self) -> List[int]:
+        """The CPUs on which it may run."""
         return sorted(self._query(lambda: os.sched_getaffinity(self._pid)))
 
     def nice(self) -> int:
+        """Its niceness."""
         return self._query(lambda: os.getpriority(os.PRIO_PROCESS, self._pid))
 
     def ionice(self) -> pionice:
+        """Its I/O priority."""
         value = self._query(lambda: _ioprio_get(self._pid))
         return pionice(value >> 13, value & 0x1FFF)
 
     def num_ctx_switches(self) -> pctxsw:
-        """Switches of all current threads; psutil counts those of the first thread only."""
+        """Switches of all current threads; psutil counts those of the first thread only.
+
+        Example:
+
+            print(process.num_ctx_switches().voluntary)
+        """
         reading = self._reading(thread_sums=True)
         return pctxsw(reading.get("switches_voluntary"), reading.get("switches_involuntary"))
 
     # ---------------------------------------------------------------------- threads
 
     def num_threads(self) -> int:
+        """The number of its threads."""
         return self._value("threads")
 
     def threads(self) -> List[pthread]:
+        """Its threads with their CPU times.
+
+        Example:
+
+            for thread in process.threads():
+                print(thread.id, thread.user_time + thread.system_time)
+        """
         info = _native.new_error()
 
         def read(rows: Any, room: int) -> int:
@@ -407,6 +494,12 @@ class Process:
     # ----------------------------------------------------------------------- memory
 
     def memory_info(self) -> Any:
+        """Its memory: rss, vms and more, in bytes.
+
+        Example:
+
+            print(process.memory_info().rss, process.memory_info().vms)
+        """
         reading = self._reading()
         rss, vms = reading.get("rss_bytes") or 0, reading.get("virtual_bytes") or 0
         if not LINUX:
@@ -429,6 +522,7 @@ class Process:
         return pfullmem(*self.memory_info(), uss, sums["Pss:"], sums["Swap:"])
 
     def memory_percent(self, memtype: str = "rss") -> float:
+        """A value of memory_info in per cent of the machine's memory."""
         names = pfullmem._fields
         if memtype not in names:
             raise ValueError(f"memtype: one of {', '.join(names)}, not {memtype!r}")
@@ -436,13 +530,19 @@ class Process:
         return float(getattr(info, memtype)) / _total_memory() * 100
 
     def page_faults(self) -> ppagefaults:
+        """Minor and major page faults since it started."""
         reading = self._reading()
         return ppagefaults(reading.get("faults_minor"), reading.get("faults_major"))
 
     # --------------------------------------------------------------------------- io
 
     def io_counters(self) -> Any:
-        """Linux: read and write calls, disk bytes, bytes of all calls. Windows: calls and bytes by kind."""
+        """Linux: read and write calls, disk bytes, bytes of all calls. Windows: calls and bytes by kind.
+
+        Example:
+
+            print(process.io_counters().read_bytes)
+        """
         if LINUX:
             names = ("io_read_ops", "io_write_ops", "disk_read_bytes", "disk_write_bytes", "io_read_bytes",
                      "io_write_bytes")
@@ -453,6 +553,7 @@ class Process:
         return pio(*(reading.get(name) or 0 for name in names))
 
     def num_fds(self) -> int:
+        """The number of open descriptors (Linux)."""
         _linux_only()
         folder = f"/proc/{self._pid}/fd"
         if self._pid == os.getpid():  # listing opens a descriptor, which is not counted
@@ -461,6 +562,7 @@ class Process:
         return count if count is not None else len(self._query(lambda: os.listdir(folder)))
 
     def num_handles(self) -> int:
+        """The number of open handles (Windows)."""
         if LINUX:
             raise NotImplementedError("num_handles: Windows only; use num_fds on Linux")
         return self._value("handles")
@@ -481,7 +583,15 @@ class Process:
 
     def wait(self, timeout: Optional[float] = None) -> Optional[int]:
         """Waits until the process has exited. Returns the exit status of a child of this process, None for any other
-        process. Raises TimeoutExpired after `timeout` seconds."""
+        process. Raises TimeoutExpired after `timeout` seconds.
+
+        Example:
+
+            try:
+                print(process.wait(timeout=1))
+            except etwatch.TimeoutExpired:
+                print("it still runs")
+        """
         if timeout is not None and timeout < 0:
             raise ValueError(f"timeout: 0 or more, not {timeout}")
         until = None if timeout is None else time.monotonic() + timeout
@@ -513,7 +623,12 @@ class Process:
             return True, None
 
     def as_dict(self, attrs: Optional[List[str]] = None, ad_value: Any = None) -> Dict[str, Any]:
-        """Several values in one reading, by name; ad_value where access is denied."""
+        """Several values in one reading, by name; ad_value where access is denied.
+
+        Example:
+
+            print(process.as_dict(["pid", "name", "cpu_percent"]))
+        """
         if attrs is not None and not isinstance(attrs, (list, tuple, set, frozenset)):
             raise TypeError(f"attrs: a list of names is needed, not {type(attrs).__name__}")
         unknown = set(attrs or ()) - set(_ATTRIBUTES)
@@ -539,7 +654,13 @@ _ATTRIBUTES = ["pid", "name", "ppid", "exe", "cmdline", "cwd", "environ", "usern
 
 
 def process_iter(attrs: Optional[List[str]] = None, ad_value: Any = None) -> Iterator[Process]:
-    """All processes, in order of pid. With attrs each has the attribute `info`, the result of as_dict(attrs)."""
+    """All processes, in order of pid. With attrs each has the attribute `info`, the result of as_dict(attrs).
+
+    Example:
+
+        for process in etwatch.process_iter(["name", "cpu_percent"]):
+            print(process.pid, process.info["name"])
+    """
     for pid in pids():
         try:
             process = Process(pid)

@@ -22,7 +22,16 @@ Number = Union[int, float]
 class MetricSample(NamedTuple):
     """One value of one metric of one process. A counter is what happened in the interval that ended at `timestamp`
     (seconds since 1970). pid -1 stands for all processes that are not among the max_processes busiest. `complete` is
-    False if events that belong to the interval were lost."""
+    False if events that belong to the interval were lost.
+
+    Example:
+
+        def on_sample(sample):
+            if sample.metric_name == "process_cpu_percent":
+                print(sample.timestamp, sample.pid, sample.value, sample.unit)
+
+        monitor.register_callback(on_sample)
+    """
 
     timestamp: float
     metric_name: str
@@ -78,20 +87,21 @@ _STREAM: List[Alias] = [
 if _TOTAL:
     _STREAM.insert(3, Alias("process_memory_percent", ("rss_bytes",), 100 / _TOTAL, "%"))
 
-# Names of the users to ours. The stream has those above; the rest is for summaries and lookups.
-ALIASES: Dict[str, Tuple[str, ...]] = {alias.name: alias.metrics for alias in _STREAM}
-ALIASES.update({
-    "process_memory_percent": ("rss_bytes",),
-    "process_cpu_time_ms": ("cpu_ns",),
-    "process_cpu_user_ms": ("cpu_user_ns",),
-    "process_cpu_kernel_ms": ("cpu_kernel_ns",),
-    "process_memory_peak_mb": ("rss_peak_bytes",),
-    "process_hard_faults": ("faults_major",),
-    "process_disk_read_bytes": ("disk_read_bytes",),
-    "process_disk_write_bytes": ("disk_write_bytes",),
-    "process_net_received_bytes": ("net_received_bytes",),
-    "process_net_sent_bytes": ("net_sent_bytes",),
-})
+# The stream has those above; these are for summaries.
+_SUMMARY: List[Alias] = [
+    Alias("process_cpu_time_ms", ("cpu_ns",), 1e-6, "ms"),
+    Alias("process_cpu_user_ms", ("cpu_user_ns",), 1e-6, "ms"),
+    Alias("process_cpu_kernel_ms", ("cpu_kernel_ns",), 1e-6, "ms"),
+    Alias("process_memory_peak_mb", ("rss_peak_bytes",), _MB, "MB"),
+    Alias("process_hard_faults", ("faults_major",), 1, "count"),
+    Alias("process_disk_read_bytes", ("disk_read_bytes",), 1, "bytes"),
+    Alias("process_disk_write_bytes", ("disk_write_bytes",), 1, "bytes"),
+    Alias("process_net_received_bytes", ("net_received_bytes",), 1, "bytes"),
+    Alias("process_net_sent_bytes", ("net_sent_bytes",), 1, "bytes"),
+]
+_BY_NAME = {alias.name: alias for alias in [*_STREAM, *_SUMMARY]}
+# Names of the users to ours.
+ALIASES: Dict[str, Tuple[str, ...]] = {alias.name: alias.metrics for alias in _BY_NAME.values()}
 
 _BITS = {name: 1 << bit for bit, name in enumerate(METRIC_NAMES)}
 _KINDS = {name: kind for name, kind, _ in _abi.METRICS}
@@ -239,7 +249,13 @@ setattr(MetricList, "__radd__", _radd)
 @dataclass
 class ProcessMetrics:
     """The current values of one process; None means unknown. Counters are totals since the process started.
-    thread_cpu_cycles, by tid, counts since monitoring began; None if the source cannot measure it."""
+    thread_cpu_cycles, by tid, counts since monitoring began; None if the source cannot measure it.
+
+    Example:
+
+        metrics = monitor.get_process_metrics(pid)
+        print(metrics.cpu_percent, metrics.working_set_size, metrics.thread_count)
+    """
 
     pid: int = 0
     name: Optional[str] = None
@@ -288,14 +304,69 @@ class ProcessMetrics:
 
 
 class MetricTable(Dict[str, Dict[str, Number]]):
-    """Statistics by metric. A lookup by a name of the users returns the same in the unit of that name."""
+    """Statistics by metric, in a summary. It is a dict by our names; a name of the users (`process_cpu_percent`) is found
+    too, in the unit of that name, by indexing, `in` and `get`. It does not appear in the iteration.
+
+    Example:
+
+        table = monitor.get_process_summary()[pid]["metrics"]
+        table["cpu_percent"]["p95"], table["process_context_switches"]["average"]
+    """
+
+    def __init__(self, metrics: Dict[str, Dict[str, Number]],
+                 sums: Optional[Dict[Tuple[str, ...], Dict[str, Number]]] = None) -> None:
+        super().__init__(metrics)
+        self._sums = sums or {}
+
+    def _of(self, name: object) -> Optional[Dict[str, Number]]:
+        alias = _BY_NAME.get(name) if isinstance(name, str) else None
+        if alias is None:
+            return None
+        found = super().get(alias.metrics[0]) if len(alias.metrics) == 1 else self._sums.get(alias.metrics)
+        if found is None or alias.factor == 1:
+            return found
+        return {key: value if key == "intervals" else value * alias.factor for key, value in found.items()}
 
     def __missing__(self, name: str) -> Dict[str, Number]:
-        for alias in _STREAM:
-            if alias.name == name and len(alias.metrics) == 1 and alias.metrics[0] in self:
-                found = self[alias.metrics[0]]
-                return {key: value if key == "intervals" else value * alias.factor for key, value in found.items()}
-        raise KeyError(name)
+        found = self._of(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or self._of(name) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+
+class TotalTable(Dict[str, int]):
+    """Totals by metric, in a summary; a name of the users is found as in MetricTable.
+
+    Example:
+
+        totals = monitor.get_process_summary()[pid]["totals"]
+        totals["cpu_ns"], totals["process_cpu_time_ms"]
+    """
+
+    def _of(self, name: object) -> Optional[Number]:
+        alias = _BY_NAME.get(name) if isinstance(name, str) else None
+        if alias is None or not all(dict.__contains__(self, metric) for metric in alias.metrics):
+            return None
+        total = sum(dict.__getitem__(self, metric) for metric in alias.metrics)
+        return total if alias.factor == 1 else total * alias.factor
+
+    def __missing__(self, name: str) -> Any:
+        found = self._of(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or self._of(name) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
 
 
 def exit_code_of(sample: Sample) -> Optional[int]:

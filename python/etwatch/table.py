@@ -23,6 +23,12 @@ class Table:
     `len(table)`, `table.columns` (the names), `table["rss_bytes"]` (one column as a list), `table[0]`
     (one row as a dict), `for row in table`, `table.head(5)`; `to_pandas()`, `to_polars()`, `to_arrow()`
     and `plot()` if those packages are installed.
+
+    Example:
+
+        table = etwatch.open("boot.etl").processes
+        print(len(table), table.columns, table[0], max(table["cpu_ns"]))
+        table.to_pandas().sort_values("cpu_ns")
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]], *, name: str = "table") -> None:
@@ -88,6 +94,7 @@ class Table:
 
     @property
     def shape(self) -> "tuple[int, int]":
+        """(rows, columns)"""
         return len(self), len(self._describe())
 
     def __len__(self) -> int:
@@ -99,7 +106,12 @@ class Table:
         return len(self) > 0
 
     def column(self, name: str) -> List[Any]:
-        """One column as a list; None for unknown values."""
+        """One column as a list; None for unknown values.
+
+        Example:
+
+            table.column("cpu_ns")
+        """
         if name not in self.columns:
             raise KeyError(f"{name!r}; there are {', '.join(self.columns)}")
         return list(self._all()[name])
@@ -124,7 +136,13 @@ class Table:
         return {name: column[key] for name, column in values.items()}
 
     def rows(self, limit: Optional[int] = None) -> Iterator[Row]:
-        """One dict per row. Rows after `limit` are not read."""
+        """One dict per row. Rows after `limit` are not read.
+
+        Example:
+
+            for row in table.rows(limit=10):
+                print(row["name"])
+        """
         if limit is not None and limit < 0:
             raise ValueError("limit: 0 or more")
         if self._values is None:
@@ -153,32 +171,62 @@ class Table:
         return self.rows()
 
     def head(self, count: int = 10) -> "Table":
-        """The first rows, as a table of their own."""
+        """The first rows, as a table of their own.
+
+        Example:
+
+            table.head(20)
+        """
         rows = list(self.rows(count))
         return Table({name: [row[name] for row in rows] for name in self.columns}, name=self.name)
 
     def to_dict(self) -> Dict[str, List[Any]]:
-        """Every column as a list, by name."""
+        """Every column as a list, by name.
+
+        Example:
+
+            table.to_dict()["pid"]
+        """
         return {name: list(column) for name, column in self._all().items()}
 
     # ------------------------------------------------------------------- other tools
 
     def to_arrow(self) -> Any:
-        """A pyarrow.Table."""
+        """A pyarrow.Table.
+
+        Example:
+
+            table.to_arrow().schema
+        """
         return _needed("pyarrow").table(self)
 
     def to_polars(self) -> Any:
-        """A polars.DataFrame."""
+        """A polars.DataFrame.
+
+        Example:
+
+            table.to_polars().sort("cpu_ns")
+        """
         return _needed("polars").DataFrame(self)
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame; pyarrow is not needed. Integers with unknown values become pandas' nullable integers, so
-        that no nanosecond is lost to rounding."""
+        that no nanosecond is lost to rounding.
+
+        Example:
+
+            table.to_pandas().describe()
+        """
         from . import _frame
         return _frame.build(_needed("pandas"), _arrow.Stream(self._open))
 
     def plot(self, kind: Optional[str] = None, **options: Any) -> Any:
-        """Draws the table with matplotlib; see etwatch.plot."""
+        """Draws the table with matplotlib; see etwatch.plot.
+
+        Example:
+
+            table.plot("cpu")
+        """
         from . import plot
         return plot.plot_table(self, kind, **options)
 

@@ -33,7 +33,13 @@ _progress_functions: List[Any] = []
 
 
 class TraceEvent:
-    """One recorded event. `fields` has its decoded fields by their documented names."""
+    """One recorded event. `fields` has its decoded fields by their documented names.
+
+    Example:
+
+        for event in etwatch.open("boot.etl").events(event="CSwitch"):
+            print(event.t_ns, event.cpu, event.fields["NewThreadId"])
+    """
 
     __slots__ = ("_row", "_fields")
 
@@ -43,52 +49,69 @@ class TraceEvent:
 
     @property
     def t_ns(self) -> int:
+        """When: Unix time."""
         return int(self._row["t_ns"])
 
     @property
     def provider(self) -> str:
+        """The name of its provider, or its GUID."""
         return str(self._row["provider"])
 
     @property
     def event(self) -> str:
+        """Its name, such as "Thread/CSwitch"."""
         return str(self._row["event"])
 
     @property
     def pid(self) -> Optional[int]:
+        """The process that logged it; None if it is unknown."""
         return self._row["pid"]  # type: ignore[no-any-return]
 
     @property
     def tid(self) -> Optional[int]:
+        """The thread that logged it; None if it is unknown."""
         return self._row["tid"]  # type: ignore[no-any-return]
 
     @property
     def cpu(self) -> int:
+        """The CPU on which it was logged."""
         return int(self._row["cpu"])
 
     @property
     def process_name(self) -> Optional[str]:
+        """The name of that process; None if it is unknown."""
         return self._row["name"]  # type: ignore[no-any-return]
 
     @property
     def id(self) -> int:
+        """The number of its type."""
         return int(self._row["id"])
 
     @property
     def opcode(self) -> int:
+        """Its operation code."""
         return int(self._row["opcode"])
 
     @property
     def version(self) -> int:
+        """The version of its layout."""
         return int(self._row["version"])
 
     @property
     def fields(self) -> Dict[str, Any]:
+        """The decoded fields by their documented names."""
         if self._fields is None:
             text = self._row.get("fields")
             self._fields = json.loads(text) if text else {}
         return self._fields
 
     def as_dict(self) -> Dict[str, Any]:
+        """Everything by name.
+
+        Example:
+
+            event.as_dict()
+        """
         return {**self._row, "fields": self.fields}
 
     def __repr__(self) -> str:
@@ -96,7 +119,13 @@ class TraceEvent:
 
 
 class Trace:
-    """One or several recordings, merged by time. A context manager; tables outlive it."""
+    """One or several recordings, merged by time. A context manager; tables outlive it.
+
+    Example:
+
+        with etwatch.open("boot.etl") as trace:
+            print(trace.duration, trace.lost, trace.processes.head(5))
+    """
 
     def __init__(self, paths: Sequence[str], *, start: float, end: Optional[float], pids: Sequence[int],
                  names: Sequence[str], progress: Optional[Progress]) -> None:
@@ -140,6 +169,12 @@ class Trace:
         _native.check(code, info)
 
     def close(self) -> None:
+        """Closes the files; tables that were read stay.
+
+        Example:
+
+            trace.close()
+        """
         with self._lock:
             pointer, self._pointer = self._pointer, ctypes.c_void_p()
         if pointer and self._pid == os.getpid():
@@ -203,26 +238,48 @@ class Trace:
         return self._table(_abi.ETWATCH_TABLE_CLASSES)
 
     def samples(self, hz: float = 10.0, *, threads: bool = False, dense: bool = False) -> Table:
-        """What each process (or thread) did in each interval."""
+        """What each process (or thread) did in each interval.
+
+        Example:
+
+            trace.samples(hz=100)["cpu_percent"]
+        """
         number("hz", hz, 0.1, 1000)
         table = _abi.ETWATCH_TABLE_THREAD_SAMPLES if threads else _abi.ETWATCH_TABLE_SAMPLES
         return self._table(table, hz=float(hz), flags=_abi.ETWATCH_TABLE_DENSE if dense else 0)
 
     def event_table(self, provider: Union[str, Sequence[str], None] = None,
                     event: Union[str, Sequence[str], None] = None, *, typed: bool = False, fields: bool = True,
-                    payload: bool = False) -> Table:
-        """Events as a table. `fields` is a column of JSON text; with typed=True each field is a column."""
+                    payload: bool = False, command_lines: bool = False) -> Table:
+        """Events as a table. `fields` is a column of JSON text; with typed=True each field is a column.
+
+        Command lines in fields are None, or with command_lines=True masked.
+
+        Example:
+
+            trace.event_table(event="Thread/CSwitch", typed=True).to_pandas()
+        """
         flags = 0
         for wanted, flag in ((typed, _abi.ETWATCH_TABLE_TYPED), (fields and not typed, _abi.ETWATCH_TABLE_FIELDS),
-                             (payload, _abi.ETWATCH_TABLE_PAYLOAD)):
+                             (payload, _abi.ETWATCH_TABLE_PAYLOAD), (command_lines, _abi.ETWATCH_TABLE_CMDLINE)):
             flags |= flag if wanted else 0
         return self._table(_abi.ETWATCH_TABLE_EVENTS, flags=flags, providers=_words("provider", provider),
                            events=_words("event", event))
 
     def events(self, provider: Union[str, Sequence[str], None] = None,
-               event: Union[str, Sequence[str], None] = None) -> Iterator[TraceEvent]:
-        """Events in order of time; only those with these words in the names of their provider and event."""
-        rows = self.event_table(provider, event).rows()
+               event: Union[str, Sequence[str], None] = None, *, command_lines: bool = False) -> Iterator[TraceEvent]:
+        """Events in order of time.
+
+        provider, event: only those with such a name, regardless of case: the whole name or a glob. The GUID also names
+        a provider, and one side of its slash an event: "Thread/CSwitch" is selected by "CSwitch" and by "Thread".
+        Command lines in fields are None, or with command_lines=True masked.
+
+        Example:
+
+            for event in trace.events(provider="Windows Kernel", event="DiskIo"):
+                print(event.t_ns, event.fields)
+        """
+        rows = self.event_table(provider, event, command_lines=command_lines).rows()
         return self._events(rows)
 
     def _events(self, rows: Iterator[Dict[str, Any]]) -> Iterator[TraceEvent]:
@@ -305,6 +362,11 @@ def open_trace(path: Union[Path, Sequence[Path]], *, start: float = 0.0, end: Op
     start, end: only this part, in seconds since the beginning of the recording. pids, names: only these processes and
     their descendants. progress(bytes_done, bytes_all) is called now and then during a read; an exception from it ends
     the read.
+
+    Example:
+
+        trace = etwatch.open("boot.etl")
+        print(trace.processes.head(10))
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     if isinstance(paths, bytes) or not isinstance(paths, Sequence):
