@@ -96,10 +96,11 @@ def build_linux(folder, ebpf="auto"):
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         run(["meson", "setup", folder, *options], cwd=ROOT)
     library = f"libetwatch.so.{version()}"
-    run(["ninja", "-C", folder, library, "etwatch"])
+    run(["ninja", "-C", folder, library, "etwatch", "libetwatch-cuda.so"])
     if ebpf == "auto" and "no_ebpf.c" in read_build(folder):
         sys.stderr.write("etwatch_build: clang or libbpf is missing, so this wheel only polls\n")
-    return [(os.path.join(folder, library), "libetwatch.so"), (os.path.join(folder, "etwatch"), "etwatch")]
+    return [(os.path.join(folder, library), "libetwatch.so"), (os.path.join(folder, "etwatch"), "etwatch"),
+            (os.path.join(folder, "libetwatch-cuda.so"), "libetwatch-cuda.so")]
 
 
 def read_build(folder):
