@@ -52,9 +52,17 @@ def etwatch(*arguments, timeout=110):
 
 
 def events(path, *arguments, **options):
-    """The event objects of `events --json`."""
-    return [o for o in etwatch("events", "--json", *arguments, path, **options)
+    """The event objects of `events --json`, with command lines."""
+    return [o for o in etwatch("events", "--json", "--cmdline", *arguments, path, **options)
             if o.get("type", "event") == "event"]
+
+
+def check_payload(event, payload, where):
+    """--payload shows these bytes, unless the event has a command line, which must not be shown unmasked."""
+    if event["payload"] is None:
+        check(any("commandline" in name.lower() for name in event["fields"]), f"{where}: no payload: {event}")
+        event["payload"] = payload.hex()
+    check_eq(event["payload"], payload.hex(), f"{where}: payload")
 
 
 def report(path, *arguments, **options):

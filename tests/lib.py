@@ -179,6 +179,15 @@ def temp_dir():
 _ebpf_refusal = None
 
 
+def has_ebpf():
+    """Whether events come from eBPF here."""
+    try:
+        need_ebpf()
+        return True
+    except Skipped:
+        return False
+
+
 def need_ebpf():
     """Skips the test where the eBPF source cannot be opened; only exit code 3 counts as that."""
     global _ebpf_refusal

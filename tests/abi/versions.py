@@ -12,7 +12,7 @@ import re
 STRUCT = re.compile(r"^struct (etwatch_\w+) \{\n(.*?)^\};\n", re.S | re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 FUTURE = "    uint64_t etwatch_future[2];\n"
-BATCHES = ("etwatch_samples", "etwatch_events", "etwatch_windows")
+BATCHES = ("etwatch_samples", "etwatch_events", "etwatch_windows", "etwatch_devices")
 
 
 def structs(text):
@@ -51,7 +51,7 @@ def older(text):
 
     text = STRUCT.sub(change, text)
     # The last row of a list of metrics: the row before it becomes the last.
-    return re.sub(r"(#define ETWATCH_(?:SYSTEM_)?METRICS\(X\)(?:.*\\\n)+?.*?)\s*\\\n *X\([^)]*\)\n(?!.*\\\n)", r"\1\n", text)
+    return re.sub(r"(#define ETWATCH_(?:SYSTEM_|DEVICE_)?METRICS\(X\)(?:.*\\\n)+?.*?)\s*\\\n *X\([^)]*\)\n(?!.*\\\n)", r"\1\n", text)
 
 
 def newer(text):

@@ -189,7 +189,7 @@ def invalid_combinations_are_refused(arguments, words):
 @test
 def an_alert_on_an_unavailable_metric_gives_a_warning():
     with running_process() as pid:
-        arguments = ["stat", "--source", "poll", "-p", pid, "--duration", "0.2", "--json"]
+        arguments = ["stat", "--source", "poll", "-p", pid, "--duration", "2", "--json"]
         useless = run([*arguments, "--alert", "net_sent_bytes>1", "--alert", "rss_bytes>1KB"])
         fine = run([*arguments, "--alert", "rss_bytes>1KB"])
     check_eq((useless.code, fine.code), (0, 0), "exit codes")

@@ -146,6 +146,8 @@ def scratch(folder):
 
 def never_ends(words):
     """Whether a command of etwatch watches the live system until it is interrupted."""
+    if words[:2] == ["etwatch", "serve"]:
+        return True
     if words[:1] != ["etwatch"] or words[1] not in ("stat", "top", "waits", "record") or "--" in words:
         return False
     given = [word for before, word in zip(words[1:], words[2:]) if before not in ("-o", "--output")]

@@ -12,7 +12,7 @@ from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, run
 from protokit import fields, packets
 import toolkit
 
-EVENT = "t_ns cpu pid tid name provider event id opcode version".split()
+EVENT = "t_ns cpu pid tid name provider event id opcode version header_pid header_tid".split()
 FORMATS = ["perfetto", "arrow", "csv", "jsonl", "folded", "speedscope", "chrome"]
 
 
@@ -38,7 +38,7 @@ def rows(text):
         ("every version", "versions"), ("lost events", "lost")])
 def json_lines_of_events_equal_the_output_of_the_events_command(kind, *arguments):
     with recording(kind, *arguments) as path:
-        for more in ([], ["--payload"], ["--event", "switch,start"], ["--provider", "kernel", "--from", "1ms"]):
+        for more in ([], ["--payload"], ["--event", "*switch,start"], ["--provider", "*kernel", "--from", "1ms"]):
             check_eq(export(path, "-f", "jsonl", *more), run(["events", "--json", *more, path]).out, f"output {more}")
 
 

@@ -12,8 +12,7 @@ from lib import ETWATCH, ROOT, check, check_eq, json_lines, main, need_ebpf, run
 
 
 COLUMNS = ["etw", "etl", "ebpf", "poll-linux", "poll-windows"]
-# In the header, but no source measures them yet: neither in the page nor in the doctor's list.
-ABSENT = ["gpu_ns", "gpu_percent", "gpu_memory_bytes", "npu_ns", "npu_percent", "energy_uj"]
+DEVICES = ["gpu_ns", "gpu_percent", "gpu_memory_bytes", "npu_ns", "npu_percent", "energy_uj"]
 HARDWARE = ["cycles", "instructions", "cache_misses"]
 MARKS = {"–": "unavailable", "est.": "estimated", "polled": "polled", "exact": "exact"}
 
@@ -33,7 +32,7 @@ def rows():
 def metrics(header="etwatch.h", macro="ETWATCH_METRICS"):
     with open(os.path.join(ROOT, "include", "etwatch", header), encoding="utf-8") as file:
         text = file.read().split(f"#define {macro}(X)", 1)[1].split("\n\n", 1)[0]
-    return [name for name in re.findall(r"X\((\w+), ", text) if name not in ABSENT]
+    return [name for name in re.findall(r"X\((\w+), ", text)]
 
 
 def check_source(source, column, what):
@@ -43,6 +42,8 @@ def check_source(source, column, what):
     for name, words in rows().items():
         if name in HARDWARE and name not in meta["available"]:
             continue  # most virtual machines have no counters
+        if name in DEVICES and name not in meta["available"]:
+            continue  # nor devices
         measured = ["exact", "polled"]
         if UNDER_WINE and source == "poll" and name not in meta["available"]:
             continue  # Wine does not count everything that Windows does

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -12,7 +13,7 @@ import termios
 import time
 
 from commandkit import UNDER_WINE, linux_only, running_process
-from lib import ETWATCH, cases, check, check_eq, check_in, end, main, run, start, test
+from lib import BUILD, ETWATCH, cases, check, check_eq, check_in, end, main, run, skip, start, temp_dir, test
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
@@ -145,7 +146,7 @@ def no_line_is_wider_than_the_screen_and_a_resize_is_followed():
 
     def widest(text):
         lines = text.replace("\x1b[K", "").replace("\x1b[H", "\n").replace("\x1b[J", "")
-        lines = lines.replace("\x1b[1m", "").replace("\x1b[0m", "").split("\n")
+        lines = re.sub("\x1b\\[[0-9]*m", "", lines).split("\n")
         return max(len(line.rstrip("\r")) for line in lines[1:])
 
     def body(screen):
@@ -197,6 +198,103 @@ def a_busy_process_is_on_the_first_screen():
     pid = busy.pid
     on_screen(["-p", str(pid)], body)
     end(busy)
+
+
+@test
+def bars_show_the_cpus_and_the_memory():
+    linux_only("needs a console with at least 16 lines")
+
+    def body(screen):
+        screen.wait_for("  0[")
+        screen.wait_for("Mem[")
+        screen.keys("q")
+        screen.wait()
+    on_screen([], body, environment={"NO_COLOR": "1"})
+
+
+@test
+def a_gpu_has_a_bar():
+    linux_only("a shared library")
+    library = os.path.join(BUILD, "tests", "libfakenvml.so")
+    if not os.path.exists(library):
+        skip("the fake driver was not built")
+    with temp_dir() as folder:
+        control = os.path.join(folder, "control")
+        with open(control, "w", encoding="ascii") as file:
+            file.write("util 40\n")
+
+        def body(screen):
+            screen.wait_for("GPU0[")
+            screen.wait_for("40%")
+            screen.keys("q")
+            screen.wait()
+        on_screen(["--gpu", "--sys-root", folder, "--nvml-library", library], body,
+                  environment={"NO_COLOR": "1", "FAKE_NVML": control})
+
+
+@test
+def a_filter_applies_while_it_is_typed_and_esc_clears_it():
+    linux_only("Wine's console delivers keys in other pieces")
+
+    def body(screen):
+        screen.keys("/no-such-name")
+        screen.wait_for("with: no-such-name_")
+        screen.keys("\r")
+        screen.wait_for("only *no-such-name*")
+        screen.keys("\x1b")
+        screen.text = ""
+        screen.wait_for("by CPU; h help")
+        screen.keys("q")
+        check_eq(screen.wait(), 0, "exit code")
+    on_screen([], body)
+
+
+@cases([("y ends it", "y", True), ("n leaves it alone", "n", False)])
+def a_process_is_ended_only_after_a_confirmation(answer, ends):
+    linux_only("there is no child of this kind under Wine")
+    child = subprocess.Popen(["sleep", "60"])
+
+    def body(screen):
+        screen.wait_for(f"{child.pid} ")
+        screen.keys("\x1b[B")
+        screen.wait_for("\x1b[7m")
+        screen.keys("k")
+        screen.wait_for(f"request the end of {child.pid} (sleep)? y/n")
+        check_eq(child.poll(), None, "the child before the answer")
+        screen.keys(answer)
+        if ends:
+            check_eq(child.wait(30), -signal.SIGTERM, "status of the child")
+        else:
+            screen.text = ""
+            screen.wait_for("by CPU; h help")
+            check_eq(child.poll(), None, "the child")
+        screen.keys("q")
+        screen.wait()
+    try:
+        on_screen(["-p", str(child.pid)], body)
+    finally:
+        child.kill()
+        child.wait()
+
+
+@test
+def a_click_selects_a_row():
+    linux_only("the console of Wine has no mouse here")
+    child = subprocess.Popen(["sleep", "60"])
+
+    def body(screen):
+        screen.wait_for(f"{child.pid} ")
+        block = screen.text.split("\x1b[H")[-1].split("\n")
+        row = next(i for i, line in enumerate(block) if f"{child.pid} " in line)
+        screen.keys(f"\x1b[<0;5;{row + 1}M")
+        screen.wait_for("\x1b[7m")
+        screen.keys("q")
+        screen.wait()
+    try:
+        on_screen(["-p", str(child.pid)], body)
+    finally:
+        child.kill()
+        child.wait()
 
 
 @test

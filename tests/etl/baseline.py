@@ -10,7 +10,7 @@ import collections
 import re
 import time
 
-from etlkit import NO_ID, corpus, events, in_time_order, walk
+from etlkit import NO_ID, check_payload, corpus, events, in_time_order, walk
 from lib import cases, check, check_eq, main
 
 FILES = ["perfview-net452-x64", "perfview-primitive-types", "perfview-gcevents", "perfview-gcrundown"]
@@ -378,7 +378,7 @@ def with_headers(ours, path):
     records = in_time_order(walk(path))
     check_eq(len(ours), len(records), "number of events")
     for event, record in zip(ours, records):
-        check_eq(event["payload"], record.payload.hex(), f"payload at {record.offset:#x}")
+        check_payload(event, record.payload, f"event at {record.offset:#x}")
         event["t_raw"] = record.t_raw
         event["header"] = tuple(-1 if number == NO_ID else number for number in (record.pid, record.tid))
     return ours

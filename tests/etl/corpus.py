@@ -7,7 +7,7 @@ import collections
 import hashlib
 import re
 
-from etlkit import NO_ID, corpus, corpus_rows, events, in_time_order, report, walk
+from etlkit import NO_ID, check_payload, corpus, corpus_rows, events, in_time_order, report, walk
 from lib import cases, check, check_eq, main, test
 
 ROWS = corpus_rows()
@@ -113,7 +113,7 @@ def every_event_is_reported_once_in_order_with_its_bytes(row):
         check_eq(event["cpu"], record.cpu, where + ": cpu")
         check_eq((event["opcode"], event["version"]), (record.opcode, record.version & 0xFF),
                  where + ": opcode, version")
-        check_eq(event["payload"], record.payload.hex(), where + ": payload")
+        check_payload(event, record.payload, where)
         check_ids(record, event, where)
     times = [event["t_ns"] for event in reported]
     check_eq(times, sorted(times), "times")

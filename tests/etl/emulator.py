@@ -30,6 +30,9 @@ WAYS = [("event by event", ()), ("whole buffers", ("-b",))]
 FILE_ONLY = re.compile(r'"(file_bytes|compressed|files|path)":(\[[^\]]*\]|"[^"]*"|\w+)')
 
 
+LATER = ("disk_", "net_", "io_", "faults_", "switches_", "cpu_", "runq_")  # metrics of such classes
+
+
 def play(*arguments):
     """None, or the reason why this recording cannot be compared."""
     result = run_tool("etw_replay", *arguments)
@@ -50,8 +53,20 @@ def at_a_time(lines):
     return [line for _, together in moments for line in sorted(together)]
 
 
+def known_later(got, want):
+    """A live session cannot know that a class is logged before its first event: null there, 0 in the recording."""
+    if got == want:
+        return got
+    live, recorded = json.loads(got), json.loads(want)
+    for name, value in live.items():
+        if value is None and recorded.get(name) == 0 and name.startswith(LATER):
+            live[name] = 0
+    return want if live == recorded else got
+
+
 def compare(got, want, what):
     for number, (a, b) in enumerate(zip(got, want), 1):
+        a = known_later(a, b)
         check_eq(a, b, f"line {number} of {what}")
     check_eq(len(got), len(want), f"lines of {what}")
 

@@ -4,58 +4,11 @@
 
 #include <etwatch/etwatch.h>
 
-#include "make_etl.h"
+#include "make_hand.h"
 
 /* 0b8e5f3a-6c1d-4e2f-9a7b-112233445566: an unregistered provider */
 static const uint8_t provider[16] = {0x3a, 0x5f, 0x8e, 0x0b, 0x1d, 0x6c, 0x2f, 0x4e,
                                      0x9a, 0x7b, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66};
-
-struct hand {
-    struct ew_etl_writer *writer;
-    uint64_t now;
-    int error;
-    uint32_t pointer_size;
-    struct etl_payload payload, extended, schema;
-};
-
-static int begin(struct hand *h, const struct make_options *o, struct make_output *output)
-{
-    struct ew_etl_writer_config config = make_config(o, output);
-    config.buffer_bytes = o->buffer_bytes ? o->buffer_bytes : 16384;
-    *h = (struct hand){.now = config.start_raw + 100, .pointer_size = o->pointer_size};
-    return ew_etl_writer_new(&config, &h->writer);
-}
-
-static int end(struct hand *h, uint32_t events_lost, uint32_t buffers_lost)
-{
-    int rc = h->error;
-    if (rc == 0)
-        rc = ew_etl_writer_finish(h->writer, h->now, events_lost, buffers_lost);
-    ew_etl_writer_free(h->writer);
-    return rc;
-}
-
-/* Fills in the common fields of all events here, and the current payload. */
-static void put(struct hand *h, struct ew_etl_event event)
-{
-    h->now += 1000;
-    event.t_raw = h->now;
-    event.pid = 4000;
-    event.tid = 4004;
-    event.payload = h->payload.bytes;
-    event.payload_size = h->payload.size;
-    int rc = ew_etl_write(h->writer, &event);
-    if (rc < 0 && h->error == 0)
-        h->error = rc;
-}
-
-static void put_kernel(struct hand *h, unsigned ptr, unsigned hook, unsigned version)
-{
-    h->now += 1000;
-    int rc = etl_write_kernel(h->writer, ptr, hook, version, 0, h->now, 4000, 4004, &h->payload);
-    if (rc < 0 && h->error == 0)
-        h->error = rc;
-}
 
 /* ------------------------------------------------------------------ TraceLogging */
 
@@ -67,12 +20,12 @@ static void put_tracelogging(struct hand *h, const char *provider_name)
     etl_clear(&h->extended);
     etl_extended(&h->extended, 0xC, traits.bytes, traits.size, true);
     etl_extended(&h->extended, 0xB, h->schema.bytes, h->schema.size, false);
-    put(h, (struct ew_etl_event){.header_type = h->pointer_size == 4 ? 18 : 19,
-                                 .provider = provider,
-                                 .channel = 11,
-                                 .level = 5,
-                                 .extended = h->extended.bytes,
-                                 .extended_size = h->extended.size});
+    hand_put(h, (struct ew_etl_event){.header_type = h->pointer_size == 4 ? 18 : 19,
+                                      .provider = provider,
+                                      .channel = 11,
+                                      .level = 5,
+                                      .extended = h->extended.bytes,
+                                      .extended_size = h->extended.size});
 }
 
 static void put_scalars(struct hand *h)
@@ -161,7 +114,7 @@ static void put_nested(struct hand *h)
 static int make_tracelogging(const struct make_options *o, struct make_output *output)
 {
     static struct hand h;
-    int rc = begin(&h, o, output);
+    int rc = hand_begin(&h, o, output);
     if (rc < 0)
         return rc;
     put_scalars(&h);
@@ -170,7 +123,7 @@ static int make_tracelogging(const struct make_options *o, struct make_output *o
     etl_tlg_begin(&h.schema, "Empty");
     etl_clear(&h.payload);
     put_tracelogging(&h, "Etwatch.Test");
-    return end(&h, 0, 0);
+    return hand_end(&h, 0, 0);
 }
 
 /* ------------------------------------------------------------------- EventSource */
@@ -234,38 +187,39 @@ static void put_request(struct hand *h, uint32_t number)
     etl_u64(&h->payload, 12345678901234567890u);
     etl_u32(&h->payload, 4);
     etl_bytes(&h->payload, "\xde\xad\xbe\xef", 4);
-    put(h, (struct ew_etl_event){.header_type = 19,
-                                 .provider = provider,
-                                 .id = 1,
-                                 .level = 4,
-                                 .opcode = 1,
-                                 .task = 1,
-                                 .keyword = 0x0000F00000000000});
+    hand_put(h, (struct ew_etl_event){.header_type = 19,
+                                      .provider = provider,
+                                      .id = 1,
+                                      .level = 4,
+                                      .opcode = 1,
+                                      .task = 1,
+                                      .keyword = 0x0000F00000000000});
 }
 
 static int make_eventsource(const struct make_options *o, struct make_output *output)
 {
     static struct hand h;
-    int rc = begin(&h, o, output);
+    int rc = hand_begin(&h, o, output);
     if (rc < 0)
         return rc;
     put_request(&h, 1); /* before the manifest, as in practice */
     size_t size = sizeof manifest - 1, half = size / 2;
     for (unsigned i = 0; i < 2; i++) {
         etl_manifest_chunk(&h.payload, i, 2, manifest + i * half, i ? size - half : half);
-        put(&h, (struct ew_etl_event){.header_type = 19,
-                                      .provider = provider,
-                                      .id = 0xFFFE,
-                                      .version = 1,
-                                      .opcode = 0xFE,
-                                      .task = 0xFFFE});
+        hand_put(&h, (struct ew_etl_event){.header_type = 19,
+                                           .provider = provider,
+                                           .id = 0xFFFE,
+                                           .version = 1,
+                                           .opcode = 0xFE,
+                                           .task = 0xFFFE});
     }
     put_request(&h, 2);
     etl_clear(&h.payload);
-    put(&h,
+    hand_put(
+        &h,
         (struct ew_etl_event){
             .header_type = 19, .provider = provider, .id = 2, .level = 4, .opcode = 2, .task = 1});
-    return end(&h, 0, 0);
+    return hand_end(&h, 0, 0);
 }
 
 /* ---------------------------------------------------------------- event metadata */
@@ -273,7 +227,7 @@ static int make_eventsource(const struct make_options *o, struct make_output *ou
 static int make_metadata(const struct make_options *o, struct make_output *output)
 {
     static struct hand h;
-    int rc = begin(&h, o, output);
+    int rc = hand_begin(&h, o, output);
     if (rc < 0)
         return rc;
     static const struct etl_property properties[] = {
@@ -293,19 +247,19 @@ static int make_metadata(const struct make_options *o, struct make_output *outpu
         etl_u32(&h.payload, 100 + i);
         etl_wide(&h.payload, "text");
         etl_u64(&h.payload, 0x7FF600001000 + i);
-        put(&h, (struct ew_etl_event){.header_type = 19,
-                                      .provider = provider,
-                                      .id = 7,
-                                      .version = 1,
-                                      .level = 4,
-                                      .task = 3});
+        hand_put(&h, (struct ew_etl_event){.header_type = 19,
+                                           .provider = provider,
+                                           .id = 7,
+                                           .version = 1,
+                                           .level = 4,
+                                           .task = 3});
         if (i == 1) {
             etl_event_info(&h.payload, &info);
-            put(&h, (struct ew_etl_event){
-                        .header_type = 20, .provider = etl_ktc_metadata, .opcode = 32});
+            hand_put(&h, (struct ew_etl_event){
+                             .header_type = 20, .provider = etl_ktc_metadata, .opcode = 32});
         }
     }
-    return end(&h, 0, 0);
+    return hand_end(&h, 0, 0);
 }
 
 /* ----------------------------------------------------------------------- headers */
@@ -315,7 +269,7 @@ static int make_headers(const struct make_options *o, struct make_output *output
     static const uint8_t types[] = {1, 2, 3, 4, 10, 20, 11, 21, 16, 17, 18, 19, 15};
     static const uint32_t message_flags[] = {0x2B, 0x2F, 0x0A, 0x28, 0x00, 0x6B, 0xAA};
     static struct hand h;
-    int rc = begin(&h, o, output);
+    int rc = hand_begin(&h, o, output);
     if (rc < 0)
         return rc;
     etl_clear(&h.payload);
@@ -323,21 +277,21 @@ static int make_headers(const struct make_options *o, struct make_output *output
     for (unsigned round = 0; round < 25; round++) {
         h.payload.size = round; /* every padding */
         for (size_t i = 0; i < sizeof types; i++) {
-            put(&h, (struct ew_etl_event){.header_type = types[i],
-                                          .group = 0x30,
-                                          .opcode = 77,
-                                          .version = 2,
-                                          .level = 4,
-                                          .id = 9,
-                                          .cpu = (uint16_t)(round % o->cpus),
-                                          .provider = provider,
-                                          .activity = provider,
-                                          .message_flags = message_flags[round % 7],
-                                          .kernel_ticks = 5,
-                                          .user_ticks = 6});
+            hand_put(&h, (struct ew_etl_event){.header_type = types[i],
+                                               .group = 0x30,
+                                               .opcode = 77,
+                                               .version = 2,
+                                               .level = 4,
+                                               .id = 9,
+                                               .cpu = (uint16_t)(round % o->cpus),
+                                               .provider = provider,
+                                               .activity = provider,
+                                               .message_flags = message_flags[round % 7],
+                                               .kernel_ticks = 5,
+                                               .user_ticks = 6});
         }
     }
-    return end(&h, 0, 0);
+    return hand_end(&h, 0, 0);
 }
 
 /* ---------------------------------------------------------------------- versions */
@@ -362,12 +316,12 @@ static void put_process_versions(struct hand *h, unsigned ptr)
         for (size_t i = 0; i < sizeof opcodes; i++) {
             x.sid = i % 2 ? sid : NULL;
             etl_process(&h->payload, version, ptr, &x);
-            put_kernel(h, ptr, 0x0300u | opcodes[i], version);
+            hand_put_kernel(h, ptr, 0x0300u | opcodes[i], version);
         }
     }
     struct etl_counters counters = {.pid = 4321, .fault_count = 9, .peak_working_set = 8192};
     etl_counters(&h->payload, ptr, &counters);
-    put_kernel(h, ptr, 0x0320, 2);
+    hand_put_kernel(h, ptr, 0x0320, 2);
 }
 
 static void put_thread_versions(struct hand *h, unsigned ptr)
@@ -384,17 +338,17 @@ static void put_thread_versions(struct hand *h, unsigned ptr)
         for (unsigned opcode = 1; opcode <= 4; opcode++) {
             x.name = version == 4 ? "name" : NULL;
             etl_thread(&h->payload, version, ptr, &x);
-            put_kernel(h, ptr, 0x0500u | opcode, version);
+            hand_put_kernel(h, ptr, 0x0500u | opcode, version);
         }
         if (version == 0)
             continue;
         etl_switch(&h->payload, version, &s);
-        put_kernel(h, ptr, 0x0524, version);
+        hand_put_kernel(h, ptr, 0x0524, version);
     }
     etl_ready(&h->payload, 4325, 1, 2, 1);
-    put_kernel(h, ptr, 0x0532, 2);
+    hand_put_kernel(h, ptr, 0x0532, 2);
     etl_thread_name(&h->payload, 4321, 4325, "renamed");
-    put_kernel(h, ptr, 0x0548, 2);
+    hand_put_kernel(h, ptr, 0x0548, 2);
 }
 
 static void put_io_versions(struct hand *h, unsigned ptr)
@@ -404,23 +358,23 @@ static void put_io_versions(struct hand *h, unsigned ptr)
     struct etl_image image = {0x10000000, 0x20000, 0x400000, 4321, 1, 2, "\\Device\\a.dll"};
     for (unsigned version = 0; version <= 3; version++) {
         etl_disk(&h->payload, version, ptr, &disk);
-        put_kernel(h, ptr, 0x010A, version);
-        put_kernel(h, ptr, 0x010B, version);
+        hand_put_kernel(h, ptr, 0x010A, version);
+        hand_put_kernel(h, ptr, 0x010B, version);
         if (version >= 2) {
             etl_disk_init(&h->payload, version, ptr, disk.irp, disk.tid);
-            put_kernel(h, ptr, 0x010C, version);
+            hand_put_kernel(h, ptr, 0x010C, version);
             etl_disk_flush(&h->payload, version, ptr, &disk);
-            put_kernel(h, ptr, 0x010E, version);
+            hand_put_kernel(h, ptr, 0x010E, version);
             etl_file(&h->payload, version, ptr, &file);
-            put_kernel(h, ptr, 0x0443, version);
-            put_kernel(h, ptr, 0x0444, version);
+            hand_put_kernel(h, ptr, 0x0443, version);
+            hand_put_kernel(h, ptr, 0x0444, version);
         }
         etl_image(&h->payload, version, ptr, &image);
-        put_kernel(h, ptr, 0x030A, version);
-        put_kernel(h, ptr, 0x1402, version);
+        hand_put_kernel(h, ptr, 0x030A, version);
+        hand_put_kernel(h, ptr, 0x1402, version);
     }
     etl_file_name(&h->payload, ptr, 0xFFFFA001, "\\Device\\file.txt");
-    put_kernel(h, ptr, 0x0424, 2);
+    hand_put_kernel(h, ptr, 0x0424, 2);
 }
 
 static void put_rest_versions(struct hand *h, unsigned ptr)
@@ -431,43 +385,43 @@ static void put_rest_versions(struct hand *h, unsigned ptr)
     struct etl_net net = {.pid = 4321, .bytes = 99, .remote_port = 80, .local_port = 5000};
     for (unsigned version = 1; version <= 2; version++) {
         etl_sample(&h->payload, version, ptr, 0x10001000, 4325, 1, 0);
-        put_kernel(h, ptr, 0x0F2E, version);
+        hand_put_kernel(h, ptr, 0x0F2E, version);
         etl_sample_interval(&h->payload, version + 1, 0, 10000, 10000);
-        put_kernel(h, ptr, 0x0F48, version + 1);
+        hand_put_kernel(h, ptr, 0x0F48, version + 1);
         etl_working_sets(&h->payload, version, ptr, sets, 2);
-        put_kernel(h, ptr, 0x027D, version);
+        hand_put_kernel(h, ptr, 0x027D, version);
     }
     etl_dpc(&h->payload, ptr, h->now, 0xFFFF9001);
-    put_kernel(h, ptr, 0x0F44, 2);
+    hand_put_kernel(h, ptr, 0x0F44, 2);
     etl_isr(&h->payload, ptr, h->now, 0xFFFF9002, 1, 0x81);
-    put_kernel(h, ptr, 0x0F43, 2);
+    hand_put_kernel(h, ptr, 0x0F43, 2);
     etl_fault(&h->payload, ptr, 0x10001000, 0x10002000);
     for (unsigned opcode = 10; opcode <= 15; opcode++)
-        put_kernel(h, ptr, 0x0200u | opcode, 2);
+        hand_put_kernel(h, ptr, 0x0200u | opcode, 2);
     etl_hard_fault(&h->payload, ptr, &hard);
-    put_kernel(h, ptr, 0x0220, 2);
+    hand_put_kernel(h, ptr, 0x0220, 2);
     etl_virtual(&h->payload, ptr, 0x10000, 0x1000, 4321, 0x1000);
-    put_kernel(h, ptr, 0x0262, 2);
+    hand_put_kernel(h, ptr, 0x0262, 2);
     etl_stack(&h->payload, ptr, h->now, 4321, 4325, frames, 3);
-    put_kernel(h, ptr, 0x1820, 2);
+    hand_put_kernel(h, ptr, 0x1820, 2);
     etl_stack_key(&h->payload, ptr, h->now, 4321, 4325, 0xFFFFD001);
-    put_kernel(h, ptr, 0x1825, 2);
+    hand_put_kernel(h, ptr, 0x1825, 2);
     etl_stack_definition(&h->payload, ptr, 0xFFFFD001, frames, 3);
-    put_kernel(h, ptr, 0x1824, 2);
+    hand_put_kernel(h, ptr, 0x1824, 2);
     for (unsigned opcode = 10; opcode <= 27; opcode++) {
         if (opcode > 17 && opcode < 26)
             continue;
         etl_tcp(&h->payload, ptr, opcode, &net);
-        put_kernel(h, ptr, 0x0600u | opcode, 2);
+        hand_put_kernel(h, ptr, 0x0600u | opcode, 2);
         etl_udp(&h->payload, ptr, opcode, &net);
-        put_kernel(h, ptr, 0x0800u | opcode, 2);
+        hand_put_kernel(h, ptr, 0x0800u | opcode, 2);
     }
 }
 
 static int make_versions(const struct make_options *o, struct make_output *output)
 {
     static struct hand h;
-    int rc = begin(&h, o, output);
+    int rc = hand_begin(&h, o, output);
     if (rc < 0)
         return rc;
     for (unsigned ptr = 4; ptr <= 8; ptr += 4) {
@@ -476,7 +430,7 @@ static int make_versions(const struct make_options *o, struct make_output *outpu
         put_io_versions(&h, ptr);
         put_rest_versions(&h, ptr);
     }
-    return end(&h, 0, 0);
+    return hand_end(&h, 0, 0);
 }
 
 /* -------------------------------------------------------------------------- loss */
@@ -484,7 +438,7 @@ static int make_versions(const struct make_options *o, struct make_output *outpu
 static int make_lost(const struct make_options *o, struct make_output *output)
 {
     static struct hand h;
-    int rc = begin(&h, o, output);
+    int rc = hand_begin(&h, o, output);
     if (rc < 0)
         return rc;
     struct etl_process x = {.key = 1,
@@ -495,15 +449,15 @@ static int make_lost(const struct make_options *o, struct make_output *output)
                             .package = "",
                             .application = ""};
     etl_process(&h.payload, 4, 8, &x);
-    put_kernel(&h, 8, 0x0303, 4);
+    hand_put_kernel(&h, 8, 0x0303, 4);
     struct etl_thread t = {.pid = 4000, .tid = 4004, .base_priority = 8};
     etl_thread(&h.payload, 3, 8, &t);
-    put_kernel(&h, 8, 0x0503, 3);
+    hand_put_kernel(&h, 8, 0x0503, 3);
     for (unsigned i = 0; i < 10; i++) {
         struct etl_switch s = {
             .new_tid = i % 2 ? 0 : 4004, .old_tid = i % 2 ? 4004 : 0, .state = i % 2 ? 5 : 2};
         etl_switch(&h.payload, 4, &s);
-        put_kernel(&h, 8, 0x0524, 4);
+        hand_put_kernel(&h, 8, 0x0524, 4);
         if (i == 4) {
             /* Five events and a buffer are missing here; both the flags and an event report that.
              */
@@ -511,14 +465,62 @@ static int make_lost(const struct make_options *o, struct make_output *output)
             if (rc == 0)
                 rc = ew_etl_writer_end_buffer(h.writer, 0, 4);
             etl_clear(&h.payload);
-            put(&h,
-                (struct ew_etl_event){.header_type = 20, .provider = etl_rt_lost, .opcode = 32});
-            put(&h,
-                (struct ew_etl_event){.header_type = 20, .provider = etl_rt_lost, .opcode = 33});
+            hand_put(&h, (struct ew_etl_event){
+                             .header_type = 20, .provider = etl_rt_lost, .opcode = 32});
+            hand_put(&h, (struct ew_etl_event){
+                             .header_type = 20, .provider = etl_rt_lost, .opcode = 33});
         }
         h.error = h.error ? h.error : rc;
     }
-    return end(&h, 5, 1);
+    return hand_end(&h, 5, 1);
+}
+
+/* ----------------------------------------------------------------- command lines */
+
+/* The same secret in every place where a command line can be: kernel events, decoded, cut and of an
+ * unknown version; fields of other providers, as text, as bytes and as a list. */
+static int make_cmdlines(const struct make_options *o, struct make_output *output)
+{
+    static const char line[] = "tool.exe --password hunter2secret --size 3";
+    static struct hand h;
+    int rc = hand_begin(&h, o, output);
+    if (rc < 0)
+        return rc;
+    struct etl_process x = {.key = 1,
+                            .pid = 4000,
+                            .exit_status = 259,
+                            .image = "tool.exe",
+                            .command_line = line,
+                            .package = "",
+                            .application = ""};
+    etl_process(&h.payload, 4, 8, &x);
+    hand_put_kernel(&h, 8, 0x0303, 4);
+    hand_put_kernel(&h, 8, 0x0301, 9);
+    h.payload.size -= 30;
+    hand_put_kernel(&h, 8, 0x0304, 4);
+    struct etl_thread t = {.pid = 4000, .tid = 4004, .base_priority = 8};
+    etl_thread(&h.payload, 3, 8, &t);
+    hand_put_kernel(&h, 8, 0x0503, 3);
+    for (unsigned i = 0; i < 10; i++) {
+        struct etl_switch s = {
+            .new_tid = i % 2 ? 0 : 4004, .old_tid = i % 2 ? 4004 : 0, .state = i % 2 ? 5 : 2};
+        etl_switch(&h.payload, 4, &s);
+        hand_put_kernel(&h, 8, 0x0524, 4);
+    }
+    etl_tlg_begin(&h.schema, "Started");
+    etl_clear(&h.payload);
+    etl_tlg_field(&h.schema, "Parent Command_Line", 1, 0);
+    etl_wide(&h.payload, line);
+    etl_tlg_field(&h.schema, "CmdLineBytes", 14, 0);
+    etl_u16(&h.payload, sizeof line);
+    etl_bytes(&h.payload, line, sizeof line);
+    etl_tlg_array(&h.schema, "commandLine", 2, 2);
+    etl_ansi(&h.payload, "--password");
+    etl_ansi(&h.payload, "hunter2secret");
+    etl_tlg_field(&h.schema, "after", 4, 0);
+    etl_u8(&h.payload, 77);
+    put_tracelogging(&h, "Company.Tools");
+    return hand_end(&h, 0, 0);
 }
 
 const struct make_kind make_content_kinds[] = {
@@ -527,6 +529,7 @@ const struct make_kind make_content_kinds[] = {
     {"metadata", "events with KernelTraceControl metadata", make_metadata},
     {"headers", "every kind of event header, every padding", make_headers},
     {"versions", "every version of every kernel class, 32 and 64 bit", make_versions},
+    {"cmdlines", "a command line with a secret wherever one can be", make_cmdlines},
     {"lost", "events and buffers lost, reported in three ways", make_lost},
     {NULL, NULL, NULL},
 };

@@ -34,6 +34,8 @@ struct make_kind {
 
 extern const struct make_kind make_plain_kinds[]; /* the last entry has no name */
 extern const struct make_kind make_content_kinds[];
+extern const struct make_kind make_user_kinds[];
+extern const struct make_kind make_wrong_kinds[];
 extern const struct make_kind make_damage_kinds[];
 
 /* A config that writes to the output, with the given options. */

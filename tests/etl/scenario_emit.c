@@ -66,7 +66,8 @@ static uint32_t tid_of(const struct machine *m, uint32_t thread)
 
 void emit_session_start(struct machine *m)
 {
-    static const uint32_t mask[8] = {0x0301FFFF, 2, 0, 0, 0, 0, 0, 0};
+    /* PERF_… groups: every class that the machine logs. */
+    static const uint32_t mask[8] = {0x0601370F, 0xC286, 0x40, 0, 0, 0, 0, 0};
     etl_extension(&m->payload, mask, 70);
     emit(m, 0, 0x0005, ETL_IDLE);
     if (machine_has(m, ETL_SAMPLES)) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The harnesses themselves: a failure must be detected, or no other test means anything."""
 import os
+import shutil
 import sys
 
 from lib import ROOT, check, check_eq, check_in, main, run, temp_dir, test
@@ -36,6 +37,22 @@ def hangs():
 def leaves_a_child_behind():
     child = start(["60"], program="/bin/sleep")
     print("# pid", child.pid)
+main()
+"""
+
+
+FLAKY_TESTS = r"""
+import os
+from lib import *
+@test
+def passes(): check_eq(1, 1)
+@test
+def fails_first():
+    tried = os.path.exists("%s/tried")
+    open("%s/tried", "w").close()
+    check(tried)
+@test
+def fails(): check_eq(1, 2)
 main()
 """
 
@@ -126,6 +143,28 @@ def the_runner_counts_single_results_and_a_crash_as_a_failure():
         # passes; two comparisons and the torture fail; one skip; the crash ends it.
         check_eq(result.out.splitlines()[-1], "1 passed, 4 failed, 1 skipped")
         check_in("unit/sample: is_skipped: no such thing here", result.out)
+
+
+@test
+def a_live_test_that_passes_at_its_second_try_is_a_failure_unless_it_is_listed():
+    """One that fails first, as a live test of a copy of the runner."""
+    with temp_dir() as folder:
+        tests = os.path.join(folder, "tests")
+        os.makedirs(os.path.join(tests, "live"))
+        os.makedirs(os.path.join(folder, "build", "meson-info"))
+        with open(os.path.join(folder, "build", "meson-info", "intro-tests.json"), "w", encoding="utf-8") as file:
+            file.write("[]")
+        for name in ("run", "winekit.py", "lib.py"):
+            shutil.copy(os.path.join(ROOT, "tests", name), tests)
+        with open(os.path.join(tests, "live", "sample.py"), "w", encoding="utf-8") as file:
+            file.write(FLAKY_TESTS % (folder, folder))
+        for listed, last in (("# none", ["1 passed, 2 failed, 0 skipped"]),
+                             ("live/sample: fails_first: for a test", ["1 retried", "2 passed, 1 failed, 0 skipped"])):
+            with open(os.path.join(tests, "live", "known_flaky"), "w", encoding="utf-8") as file:
+                file.write(listed + "\n")
+            result = run(["--build", os.path.join(folder, "build")], program=os.path.join(tests, "run"))
+            check_eq(result.out.splitlines()[-len(last):], last, "last lines")
+            os.remove(os.path.join(folder, "tried"))
 
 
 main()

@@ -12,8 +12,8 @@ from lib import BUILD, ROOT, cases, check, check_eq, check_in, main, run, skip, 
 
 def script(name, *arguments):
     path = os.path.join(ROOT, "scripts", name)
-    return run([path, *arguments], program=sys.executable) if name.endswith(".py") else \
-        run(arguments, program=path)
+    return run([path, *arguments], program=sys.executable, timeout=300) if name.endswith(".py") else \
+        run(arguments, program=path, timeout=300)
 
 
 def write(root, path, text):

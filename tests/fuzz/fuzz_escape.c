@@ -53,6 +53,10 @@ static void check_csv(const struct ew_buf *buf)
             require(strchr(",\r\n", buf->data[i]) == NULL || buf->data[i] == '\0', "one field");
     }
     require(!inside, "quotes are closed");
+    for (size_t i = 0; i < buf->len; i++)
+        require((unsigned char)buf->data[i] >= 0x20 || buf->data[i] == '\n' || buf->data[i] == '\t',
+                "no control character");
+    require(buf->len < 2 || strchr("=@\t", buf->data[0]) == NULL, "no formula");
     check_valid_utf8(buf, 1);
 }
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Values compared with the kernel's own record of the same process."""
+import json
 import os
 import shutil
 import signal
 import sys
 
-from lib import check, check_between, check_eq, main, need_ebpf, skip, test
+from lib import check, check_between, check_eq, main, need_ebpf, run, skip, start, test
 from livekit import WORKLOADS, check_stories, identity, of_type, one, truth_with, total, watch
 
 # The last switch of a thread is counted when it has happened, possibly after a waiting process has read the count.
@@ -190,6 +191,21 @@ def no_interval_has_more_cpu_time_than_its_length():
         check_between(row["cpu_ns"], 0, row["dt_ns"] + 100000, f"CPU time of thread {row['tid']} in {row['dt_ns']} ns")
     for sample in of_type(watched.objects, "sample"):
         check_between(sample["cpu_ns"], 0, sample["dt_ns"] * os.cpu_count() + 100000, "CPU time of a process")
+
+
+@test
+def switches_and_waits_of_a_busy_thread_are_known_in_every_interval():
+    need_ebpf()
+    child = start(["-c", "import time\nend = time.time() + 60\nwhile time.time() < end: pass"], program=sys.executable)
+    result = run(["stat", "-p", child.pid, "--hz", 1000, "--duration", 2, "--json"])
+    check_eq(result.code, 0, result.err)
+    samples = [json.loads(line) for line in result.out.splitlines()]
+    samples = [s for s in samples if s["type"] == "sample" and s["complete"]]
+    check(len(samples) > 100, f"{len(samples)} samples")
+    for name in ("switches_voluntary", "switches_involuntary", "runq_wait_ns"):
+        # Where the kernel skips a switch, the beginning of a run is unknown: rare, and null.
+        unknown = sum(s[name] is None for s in samples)
+        check(unknown <= len(samples) // 50, f"{name} is null in {unknown} of {len(samples)} complete samples")
 
 
 main()

@@ -9,6 +9,10 @@ from lib import check, check_between, check_eq, check_in, main, need_ebpf, run, 
 from livekit import CANNOT, WORKLOADS, check_stories, first_line, of_type, one, truth_with, total, truth_of, wait_until, watch
 
 MS = 1000000
+# wait4() misses what a thread does between the last update of its CPU time, at a timer tick at the latest, and its last
+# switch. Seen on a busy virtual machine: 0.15 ms of one thread, 7.5 ms of four. Mixed processes are found all the same:
+# one of them has less than its truth.
+TICK_NS = 4 * MS
 
 
 def check_same_pid(objects, truth):
@@ -22,7 +26,7 @@ def check_same_pid(objects, truth):
     check_stories(objects)
     for e, t in zip(exits, truth):
         check_eq((e["exit_code"], e["complete"]), (t["status"] >> 8, True), "exit code and completeness")
-        check_between(e["cpu_ns"], t["cpu_ns"], t["cpu_ns"] * 1.001 + 2000, "CPU time")
+        check_between(e["cpu_ns"], t["cpu_ns"], t["cpu_ns"] * 1.001 + TICK_NS, "CPU time")
         samples = of_type(objects, "sample", pid=pid, start_ns=e["start_ns"])
         check_eq(total(samples, "cpu_ns"), e["cpu_ns"], "CPU time of its samples")
         check_eq(e["faults_minor"], t["faults_minor"], "faults")
@@ -35,6 +39,25 @@ def a_pid_reused_at_once_is_another_process():
         watched = watch(["same-pid", 6, 2], "--hz", hz)
         check_eq(watched.code, 0, "exit code")
         check_same_pid(watched.objects, watched.truth)
+
+
+@test
+def a_process_that_leaves_its_cpu_after_its_pid_was_reused_is_complete():
+    """The last switch of a process may follow the start of the next process with its pid."""
+    need_ebpf()
+    if os.cpu_count() < 2:
+        skip("needs two processors")
+    watched = watch(["same-pid-late", 40], "--hz", 100)
+    check_eq(watched.code, 0, "exit code")
+    pid = watched.truth[0]["pid"]
+    exits = sorted(of_type(watched.objects, "exit", pid=pid), key=lambda e: e["start_ns"])
+    check_eq([e["exit_code"] for e in exits], [t["status"] >> 8 for t in watched.truth], "exit codes")
+    check_stories(watched.objects)
+    for e, t in zip(exits, watched.truth):
+        check_eq(e["complete"], True, f"complete, of the process with status {e['exit_code']}")
+        # wait4 was called before the delay.
+        check(e["cpu_ns"] is not None and e["cpu_ns"] >= t["cpu_ns"], f"CPU time {e['cpu_ns']}, of {t}")
+        check_eq(e["faults_minor"], t["faults_minor"], "faults")
 
 
 @test
@@ -66,8 +89,7 @@ def a_process_with_many_threads_is_not_mixed_with_the_next_process_of_its_pid():
     exits = of_type(watched.objects, "exit", pid=pid)
     check_eq(len(exits), len(watched.truth), "exits")
     for e, t in zip(exits, watched.truth):
-        # For threads other than the leader wait4() misses the last steps.
-        check_between(e["cpu_ns"], t["cpu_ns"], t["cpu_ns"] * 1.02 + 1 * MS, "CPU time")
+        check_between(e["cpu_ns"], t["cpu_ns"], t["cpu_ns"] * 1.02 + 4 * TICK_NS, "CPU time")
         check_eq((e["exit_code"], e["complete"]), (t["status"] >> 8, True), "exit code and completeness")
         rows = of_type(watched.objects, "thread", pid=pid, start_ns=e["start_ns"])
         check_eq(total(rows, "cpu_ns"), e["cpu_ns"], "CPU time of its threads")

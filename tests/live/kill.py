@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from lib import check, check_eq, main, need_ebpf, start, temp_dir, test
+from lib import check, check_eq, main, need_ebpf, run, start, temp_dir, test
 from livekit import (WORKLOADS, alive, check_no_orphans, held, loaded, of_type, pinned, programs_of, read_lines,
                      wait_until)
 
@@ -117,6 +117,26 @@ def a_suspended_monitor_that_is_killed_leaves_nothing():
         monitor.wait()
         check_nothing_stays(before, made)
         check(check_whole(path) >= 1, "the first line is missing")
+
+
+@test
+def a_file_of_spans_gets_its_name_when_it_is_complete():
+    need_ebpf()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "spans.arrow")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("of an earlier run")
+        monitor = start(["run", "--spans", "-q", "-o", path, "--", "sh", "-c", "echo begun; exec sleep 60"])
+        check_eq(monitor.stdout.readline(), b"begun\n", "output of the command")
+        os.kill(monitor.pid, signal.SIGKILL)
+        monitor.wait()
+        wait_until(lambda: os.listdir(folder) == ["spans.arrow"], f"files stay: {os.listdir(folder)}")
+        with open(path, encoding="utf-8") as file:
+            check_eq(file.read(), "of an earlier run", "the file after kill -9")
+        check_eq(run(["run", "--spans", "-q", "-o", path, "--", "true"]).code, 0, "exit code")
+        with open(path, "rb") as file:
+            check_eq(file.read()[:6], b"ARROW1", "begin of the complete file")
+        check_eq(os.listdir(folder), ["spans.arrow"], "files")
 
 
 def with_pins():

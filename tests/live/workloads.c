@@ -12,9 +12,11 @@
  *   workloads crowd N SECONDS   N threads that exist at once
  *   workloads storm SECONDS     short-lived threads without pause
  *   workloads forks N MS        N children, one after the other, that burn MS each
- *   workloads bomb N            N children that exist at once, until its standard input ends
+ *   workloads bomb N MS         N children that all exist at once, for MS milliseconds
  *   workloads same-pid N MS     N children, one after the other, all with one process id
  *   workloads same-pid-threads N MS   the same; each has three more threads that burn
+ *   workloads same-pid-late N   the same; each leaves its CPU for the last time only after the next
+ *                               one has started
  *   workloads same-pid-wait     two children; the second one, unwatched, starts after a line of
  * input workloads same-tid N MS     threads, one after the other, all with one thread id workloads
  * thread-exec CMD…  a thread that is not the leader executes CMD, others are alive workloads daemon
@@ -266,9 +268,8 @@ static void forks(long count, long ms)
     print_usage(0, 0, &usage);
 }
 
-static void bomb(long count)
+static void bomb(long count, long ms)
 {
-    char end;
     pid_t *pids = calloc((size_t)count, sizeof *pids);
     if (pids == NULL)
         fail("calloc");
@@ -286,8 +287,7 @@ static void bomb(long count)
     }
     printf("{\"processes\":%ld}\n", count);
     (void)fflush(stdout);
-    while (read(STDIN_FILENO, &end, 1) > 0)
-        continue;
+    pause_ms(ms);
     for (long i = 0; i < count; i++)
         (void)kill(pids[i], SIGKILL);
     for (long i = 0; i < count; i++)
@@ -327,6 +327,70 @@ static void same_pid(long count, long ms, bool threads)
             if (threads)
                 (void)start_threads(3, burn_too, (void *)(intptr_t)(ms * i));
             burn(CLOCK_PROCESS_CPUTIME_ID, ms * i);
+            _exit((int)i);
+        }
+        wait_and_print(pid);
+    }
+}
+
+/*
+ * Delays every thread of this name when it enters the scheduler: a process that has taken the name
+ * is reaped by its parent while it is still on its CPU, as it happens when a hypervisor stops that
+ * CPU. Needs a kernel with the tracepoint (6.16).
+ */
+static const char late_name[16] = "late-to-leave";
+
+static void delay_last_switches(void)
+{
+    enum { ROUNDS = 60000 };
+    int64_t name;
+    memcpy(&name, late_name, sizeof name);
+#define INSN(c, d, s, o, i)                                                 \
+    {                                                                       \
+        .code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i) \
+    }
+    const struct bpf_insn code[] = {
+        INSN(BPF_ALU64 | BPF_MOV | BPF_X, 1, 10, 0, 0),
+        INSN(BPF_ALU64 | BPF_ADD | BPF_K, 1, 0, 0, -16),
+        INSN(BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, 16),
+        INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_current_comm),
+        INSN(BPF_LDX | BPF_MEM | BPF_DW, 1, 10, -16, 0),
+        INSN(BPF_LD | BPF_IMM | BPF_DW, 2, 0, 0, (int32_t)name),
+        INSN(0, 0, 0, 0, (int32_t)(name >> 32)),
+        INSN(BPF_JMP | BPF_JNE | BPF_X, 1, 2, 4, 0),
+        INSN(BPF_ALU64 | BPF_MOV | BPF_K, 6, 0, 0, ROUNDS),
+        INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_ktime_get_boot_ns),
+        INSN(BPF_ALU64 | BPF_SUB | BPF_K, 6, 0, 0, 1),
+        INSN(BPF_JMP | BPF_JNE | BPF_K, 6, 0, -3, 0),
+        INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0),
+        INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
+    };
+#undef INSN
+    union bpf_attr attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT;
+    attributes.insns = (uint64_t)(uintptr_t)code;
+    attributes.insn_cnt = sizeof code / sizeof code[0];
+    attributes.license = (uint64_t)(uintptr_t) "GPL";
+    long program = syscall(SYS_bpf, BPF_PROG_LOAD, &attributes, sizeof attributes);
+    if (program < 0)
+        fail("loading a BPF program");
+    memset(&attributes, 0, sizeof attributes);
+    attributes.raw_tracepoint.name = (uint64_t)(uintptr_t) "sched_entry_tp";
+    attributes.raw_tracepoint.prog_fd = (uint32_t)program;
+    if (syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &attributes, sizeof attributes) < 0)
+        fail("the tracepoint sched_entry_tp");
+}
+
+static void same_pid_late(long count)
+{
+    pid_t pid = 0;
+    delay_last_switches();
+    for (long i = 1; i <= count; i++) {
+        pid = fork_as(pid);
+        if (pid == 0) {
+            burn(CLOCK_PROCESS_CPUTIME_ID, 1);
+            (void)prctl(PR_SET_NAME, late_name, 0, 0, 0);
             _exit((int)i);
         }
         wait_and_print(pid);
@@ -549,11 +613,13 @@ static int do_workload(char **argv)
     else if (strcmp(workload, "forks") == 0)
         forks(number(first), number(second));
     else if (strcmp(workload, "bomb") == 0)
-        bomb(number(first));
+        bomb(number(first), number(second));
     else if (strcmp(workload, "same-pid") == 0)
         same_pid(number(first), number(second), false);
     else if (strcmp(workload, "same-pid-threads") == 0)
         same_pid(number(first), number(second), true);
+    else if (strcmp(workload, "same-pid-late") == 0)
+        same_pid_late(number(first));
     else if (strcmp(workload, "same-pid-wait") == 0)
         same_pid_wait();
     else if (strcmp(workload, "same-tid") == 0)

@@ -152,16 +152,10 @@ def members_of_every_word_of_a_set_are_seen():
 
 
 @test
-def what_no_source_measures_is_no_column_but_an_attribute():
-    check("gpu_percent" in _batch.METRIC_NAMES and "gpu_percent" not in _batch.COLUMNS, "a column")
-    check("cpu_percent" in _batch.COLUMNS, "no column")
-    for name in ("gpu_percent", "devices"):
-        try:
-            _native.metric_set(name)
-        except ValueError as error:
-            check_eq(str(error), f"metrics: no source measures {name!r} yet (see `etwatch metrics`)")
-        else:
-            check(False, f"{name} can be selected")
+def metrics_of_devices_are_columns():
+    for name in ("gpu_percent", "energy_uj"):
+        check(name in _batch.METRIC_NAMES and name in _batch.COLUMNS, f"{name} is no column")
+    check(_native.set_has(_native.metric_set("devices"), _batch.METRIC_NAMES.index("gpu_ns")), "no group")
 
 
 def fake_library(folder, version):

@@ -42,7 +42,7 @@ def the_nested_dict_is_accepted_as_configuration():
     ("a rate out of range", {"monitoring": {"cpu": {"sampling_hz": 0}}}, ValueError, "monitoring.cpu.sampling_hz"),
     ("another storage", {"monitoring": {"storage": {"type": "tape"}}}, ValueError, "storage.type tape"),
     ("a number as group", {"monitoring": {"cpu": 7}}, TypeError, "monitoring.cpu dict"),
-    ("no dict at all", 7, TypeError, "config 7"),
+    ("no dict at all", "fast", TypeError, "config fast"),
     ("a field that does not exist", {"sampling_rate": 1}, ValueError, "sampling_rate"),
 ])
 def a_nested_dict_with_a_mistake_is_refused_with_its_path(settings, kind, words):

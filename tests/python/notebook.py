@@ -8,7 +8,8 @@ import re
 from lib import ROOT, check, check_eq, main, run, test
 from toolkit import environment, need, python
 
-NOTEBOOKS = sorted(glob.glob(os.path.join(ROOT, "examples", "*.ipynb")))
+NOTEBOOKS = sorted(glob.glob(os.path.join(ROOT, "examples", "*.ipynb"))
+                   + glob.glob(os.path.join(ROOT, "examples", "*", "*.ipynb")))
 
 
 def outputs(path):
@@ -41,9 +42,20 @@ def no_path_of_the_machine_is_in_the_notebook():
 def the_notebook_runs_from_beginning_to_end():
     need("nbclient", "ipykernel", "matplotlib", "pandas")
     for path in NOTEBOOKS:
+        if "onnx_inference" in path:
+            continue  # below
         result = run([os.path.join(ROOT, "scripts", "run_notebook.py"), path], program=python(), timeout=280,
                      env=environment())
         check_eq(result.code, 0, result.err[-3000:])
+
+
+@test(seconds=300)
+def the_notebook_about_inferences_runs_from_beginning_to_end():
+    need("nbclient", "ipykernel", "matplotlib", "pandas", "onnx", "onnxruntime")
+    path = os.path.join(ROOT, "examples", "onnx_inference", "why_slow.ipynb")
+    result = run([os.path.join(ROOT, "scripts", "run_notebook.py"), path], program=python(), timeout=280,
+                 env=environment(ORT_DISABLE_TELEMETRY="1"))
+    check_eq(result.code, 0, result.err[-3000:])
 
 
 main()

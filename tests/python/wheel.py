@@ -43,7 +43,7 @@ def new_venv(folder):
 
 
 @cases([
-    ("Linux", "manylinux", ["libetwatch.so", "etwatch"]),
+    ("Linux", "manylinux", ["libetwatch.so", "etwatch", "libetwatch-cuda.so"]),
     ("Windows", "win_amd64", ["etwatch.dll", "etwatch.exe"]),
 ])
 def a_wheel_matches_its_record(platform, files):

@@ -175,6 +175,18 @@ static inline void kit_read(enum ew_reading_kind kind, uint32_t pid, uint32_t ti
     kit_reading(kit_values(kind, pid, tid, t_ns, cpu_ns, switches));
 }
 
+/* The run ends with a switch, which the counter includes. */
+static inline void kit_left(enum ew_left left, uint32_t pid, uint32_t tid, uint64_t from_ns,
+                            uint64_t t_ns, uint64_t cpu_ns, uint64_t waited, uint64_t preempted)
+{
+    struct ew_reading r = kit_values(EW_READING_SPAN, pid, tid, t_ns, cpu_ns, waited);
+    r.left = left;
+    r.ran_from_ns = from_ns;
+    r.counter_has |= EW_HAS_C(switches_involuntary);
+    r.counter[EW_C_switches_involuntary] = preempted;
+    kit_reading(r);
+}
+
 static inline void kit_ran(enum ew_reading_kind kind, uint32_t pid, uint32_t tid, uint64_t from_ns,
                            uint64_t from_cpu_ns, uint64_t t_ns, uint64_t cpu_ns, uint64_t switches)
 {

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/sid.h"
 #include "test.h"
 
 TEST(calloc_gives_zeroed_memory)
@@ -32,6 +33,22 @@ TEST(a_grown_array_keeps_its_content)
     CHECK(grown != NULL);
     CHECK_EQ_STR(grown, "abc");
     ew_free(grown);
+}
+
+TEST(a_sid_becomes_its_text_and_its_name)
+{
+    static const uint8_t system[] = {1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0};
+    static const uint8_t user[] = {1, 5, 0,    0,    0,    0,    0, 5, 21, 0, 0,    0, 1, 0,
+                                   0, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 0,  0, 0xe9, 3, 0, 0};
+    char text[EW_SID_SIZE];
+    CHECK_EQ_UINT(ew_sid_text(text, system, sizeof system), 8);
+    CHECK_EQ_STR(text, "S-1-5-18");
+    CHECK_EQ_STR(ew_sid_name(text), "SYSTEM");
+    CHECK(ew_sid_text(text, user, sizeof user) > 0);
+    CHECK_EQ_STR(text, "S-1-5-21-1-4294967295-2-1001");
+    CHECK_EQ_STR(ew_sid_name(text), text);
+    CHECK_EQ_UINT(ew_sid_text(text, user, sizeof user - 1), 0);
+    CHECK_EQ_UINT(ew_sid_text(text, (const uint8_t[]){1, 16, 0, 0, 0, 0, 0, 5}, 8), 0);
 }
 
 TEST(strdup_copies_the_text_and_its_end)

@@ -184,11 +184,40 @@ TEST(csv_fields_are_quoted_only_when_necessary)
         {"a ", "\"a \"", "a space behind"},
         {"a,b", "\"a,b\"", "the separator"},
         {"say \"hi\"", "\"say \"\"hi\"\"\"", "quotes are doubled"},
-        {"a\nb\r", "\"a\nb\r\"", "line ends"},
+        {"a\nb", "\"a\nb\"", "a line end"},
+        {"a\tb", "a\tb", "a tab inside"},
         {"caf\xC3\xA9", "caf\xC3\xA9", "UTF-8 stays"},
         {"a\xFF", "a" BAD, "invalid UTF-8"},
     };
     check_texts(ew_buf_csv_field, rows, sizeof rows / sizeof rows[0]);
+}
+
+TEST(csv_fields_contain_no_controls_and_no_formulas)
+{
+    static const struct text_row rows[] = {
+        {"a\033[31mb\a", "a\\x1b[31mb\\x07", "ESC and BEL"},
+        {"a\nb\r", "\"a\nb\\x0d\"", "a carriage return overwrites the line"},
+        {"a\x7F\xC2\x9B", "a\\x7f\\x9b", "DEL and a C1 control"},
+        {"a\xE2\x80\xAEz", "a\\u202ez", "a right-to-left override"},
+        {"=1+2", "'=1+2", "a formula"},
+        {"+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0", "a formula that starts a program"},
+        {"@SUM(1,2)", "\"'@SUM(1,2)\"", "a formula in quotes"},
+        {"-bash", "'-bash", "a login shell, which looks like a formula"},
+        {"-2+3", "'-2+3", "a formula of numbers"},
+        {"-.5", "'-.5", "not written like a number"},
+        {"\t=1", "'\t=1", "a tab before a formula"},
+        {"-5", "-5", "a negative number"},
+        {"+0.25", "+0.25", "a number with a sign"},
+        {"-", "-", "only a sign"},
+        {"a=b", "a=b", "a sign inside"},
+    };
+    check_texts(ew_buf_csv_field, rows, sizeof rows / sizeof rows[0]);
+    struct ew_buf raw;
+    ew_buf_init(&raw, 0, NULL, NULL);
+    raw.csv_raw = true;
+    ew_buf_csv_field(&raw, "=1\033", 3);
+    CHECK_EQ_STR(content(&raw), "=1\033");
+    ew_buf_done(&raw);
 }
 
 TEST(screen_text_fits_and_contains_no_terminal_controls)

@@ -128,8 +128,9 @@ int ew_child_print_error(char **command, int error)
     return error == ENOENT ? EW_EXIT_NOT_FOUND : EW_EXIT_CANNOT_EXEC;
 }
 
-int ew_output_open(struct ew_output *output, const char *path)
+int ew_output_open(struct ew_output *output, const char *path, uint32_t mode)
 {
+    (void)mode;
     *output = (struct ew_output){.path = path};
     return 0;
 }
@@ -338,7 +339,9 @@ static void remove_folder(struct place *place)
 {
     (void)remove(place->path);
     test_folder_remove(place->folder);
-    CHECK_EQ_UINT(sessions_now(), 0);
+    struct etw_emulator_counts counts;
+    etw_emulator_counts(emulator, &counts);
+    CHECK_EQ_UINT(counts.ours, 0);
     etw_emulator_free(emulator);
 }
 
@@ -391,7 +394,7 @@ TEST(a_failed_start_leaves_no_session_and_does_not_release_the_command)
         bool made;
     } rows[] = {
         {"access is denied (error 5)", {.no_rights = true}, 0, 0, EW_EXIT_RIGHTS, 0, true},
-        {"all system loggers", {.max_system_loggers = 2}, 0, 0, EW_EXIT_FAILED, 0, true},
+        {"all system loggers", {.loggers_in_use = true}, 0, 0, EW_EXIT_FAILED, 0, true},
         {"cannot create a process", {0}, EAGAIN, 0, EW_EXIT_FAILED, 0, false},
         {"cannot run x: ", {0}, 0, ENOENT, EW_EXIT_NOT_FOUND, 0, true},
         {"cannot run x: ", {0}, 0, EACCES, EW_EXIT_CANNOT_EXEC, 0, true},

@@ -7,8 +7,10 @@
 #include <etwatch/window.h>
 
 #include "base/buf.h"
+#include "cli/device_summary.c"
 #include "cli/process_table.c"
-#include "cli/screen.c"
+#include "cli/top_list.c"
+#include "cli/top_screen.c"
 #include "sample_maker.h"
 #include "test.h"
 
@@ -156,8 +158,9 @@ TEST(the_screen_has_no_more_lines_and_columns_than_requested)
         CHECK((size_t)(strchr(at, '\n') - at) <= 50);
     CHECK_EQ_UINT(lines, 11);
     CHECK_CONTAINS(out.data, "etwatch top, 2025-11-16 05:11:02 UTC, source ebpf");
-    CHECK_CONTAINS(out.data, "\n     40  root       40.0");
+    CHECK_CONTAINS(out.data, "\n     40   40.0");
     ew_buf_done(&out);
+    ew_screen_list_done(&screen.list);
     etwatch_rollup_free(rollup);
 }
 

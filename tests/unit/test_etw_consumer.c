@@ -79,7 +79,8 @@ static void totals_live(const struct recorded_scenario *recorded, uint32_t cpus,
         make_emulator(&(struct etw_emulator_config){.cpu_count = cpus,
                                                     .recording = recorded->memory.bytes,
                                                     .recording_size = recorded->memory.size});
-    struct ew_etw_config etw = {.api = etw_emulator_api(emulator), .flush_ms = FLUSH_MS};
+    struct ew_etw_config etw = {
+        .api = etw_emulator_api(emulator), .flush_ms = FLUSH_MS, .session = {.kernel = ALL_KERNEL}};
     struct ew_etw_consumer *consumer;
     const struct ew_record *records;
     struct ew_tally *tally;

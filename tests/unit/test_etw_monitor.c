@@ -88,7 +88,8 @@ static uint32_t flags_for(const char *const *metrics, const char *const *alerts)
 TEST(only_the_kernel_events_that_the_metrics_need_are_enabled)
 {
     enum {
-        BASE = 0x1 | 0x2 | 0x8 | 0x10, /* processes, threads, counters, switches */
+        /* processes, threads, counters, switches; no description of the machine */
+        BASE = 0x1 | 0x2 | 0x8 | 0x10 | 0x10000000,
         DISK = 0x100 | 0x400,
         READY = 0x800,
         HARD_FAULTS = 0x2000,
@@ -435,7 +436,7 @@ TEST(without_a_session_the_monitor_polls_or_explains_why_not)
         const char *words;
     } rows[] = {
         {{.no_rights = true}, ETWATCH_EPERM, "access is denied"},
-        {{.max_system_loggers = 2}, ETWATCH_ELIMIT, "all system loggers"},
+        {{.loggers_in_use = true}, ETWATCH_ELIMIT, "all system loggers"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct seen seen = {0};

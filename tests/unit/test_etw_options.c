@@ -20,6 +20,8 @@
 #include "source/etw/session_options.h"
 #include "system.h"
 
+enum { NO_SYSCONFIG = 0x10000000 }; /* of every session that writes no file */
+
 static struct etw_emulator_session seen(struct etw_emulator *emulator, const char *name)
 {
     struct etw_emulator_session session = {0};
@@ -245,7 +247,7 @@ TEST(every_option_reaches_windows)
     CHECK_EQ_UINT(got.min_buffers, 10);
     CHECK_EQ_UINT(got.max_buffers, 20);
     /* Processes and threads are always enabled, and the profiler with its rate. */
-    CHECK_EQ_UINT(got.enable_flags, 0x1 | 0x2 | 0x10 | 0x100 | 0x1000 | 0x1000000);
+    CHECK_EQ_UINT(got.enable_flags, 0x1 | 0x2 | 0x10 | 0x100 | 0x1000 | 0x1000000 | NO_SYSCONFIG);
     CHECK_EQ_UINT(got.stack_count, 1 + 3);
     CHECK_EQ_UINT(got.providers, 2);
     CHECK_EQ_UINT(got.filters, 2);
@@ -287,13 +289,13 @@ TEST(kernel_events_change_while_a_monitor_runs)
     CHECK_CONTAINS(error.message, "swaps");
     CHECK_EQ_INT(etwatch_monitor_set_kernel(monitor, NULL, NULL, &error), ETWATCH_EINVAL);
     CHECK_EQ_INT(etwatch_monitor_set_kernel(monitor, "disk", "disk-init", &error), 0);
-    CHECK_EQ_UINT(seen(emulator, "etwatch-watch").enable_flags, 0x1 | 0x2 | 0x100);
+    CHECK_EQ_UINT(seen(emulator, "etwatch-watch").enable_flags, 0x1 | 0x2 | 0x100 | NO_SYSCONFIG);
     CHECK_EQ_UINT(seen(emulator, "etwatch-watch").stack_count, 3);
     CHECK(!is_available(monitor, ETWATCH_M_cpu_ns));
     CHECK(is_available(monitor, ETWATCH_M_disk_read_bytes));
     CHECK_EQ_INT(etwatch_monitor_set_kernel(monitor, "cswitch", "", &error), 0);
     CHECK_EQ_UINT(seen(emulator, "etwatch-watch").stack_count, 0);
-    CHECK_EQ_UINT(seen(emulator, "etwatch-watch").enable_flags, 0x1 | 0x2 | 0x10);
+    CHECK_EQ_UINT(seen(emulator, "etwatch-watch").enable_flags, 0x1 | 0x2 | 0x10 | NO_SYSCONFIG);
     CHECK(is_available(monitor, ETWATCH_M_cpu_ns));
     etw_emulator_set_rights(emulator, false, true);
     CHECK_EQ_INT(etwatch_monitor_set_kernel(monitor, "cswitch", "cswitch", &error), ETWATCH_EPERM);

@@ -118,7 +118,7 @@ TEST(a_recording_that_cannot_begin_leaves_neither_session_nor_file)
     } rows[] = {
         {"no rights", {.no_rights = true}, NULL, ETWATCH_EPERM},
         {"no privilege", {.no_privilege = true}, "profile", ETWATCH_EPERM},
-        {"no slots", {.max_system_loggers = 2}, NULL, ETWATCH_ELIMIT},
+        {"no slots", {.loggers_in_use = true}, NULL, ETWATCH_ELIMIT},
         {"no such kind of event", {0}, "swaps", ETWATCH_EINVAL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -134,7 +134,7 @@ TEST(a_recording_that_cannot_begin_leaves_neither_session_nor_file)
             rows[i].code);
         CHECK(recorder == NULL);
         CHECK(error.message[0] != '\0' && error.fix[0] != '\0');
-        CHECK_EQ_UINT(counts_of(emulator).sessions, 0);
+        CHECK_EQ_UINT(counts_of(emulator).ours, 0);
         CHECK(!file_is_there(place.path));
         remove_folder(&place);
         etw_emulator_free(emulator);

@@ -84,28 +84,48 @@ TEST(a_session_writes_a_file_without_a_consumer)
     etw_emulator_free(emulator);
 }
 
-TEST(kernel_events_are_flags_before_windows_11_and_providers_since)
+enum { NO_SYSCONFIG = 0x10000000 };
+
+TEST(kernel_events_are_flags_of_the_session_on_every_windows)
+{
+    static const uint32_t builds[] = {19045, 20348, 22631, 26100};
+    struct ew_etw_session_config config = {.kernel = EW_ETW_PROCESS | EW_ETW_CSWITCH | EW_ETW_DISK};
+    for (size_t i = 0; i < sizeof builds / sizeof builds[0]; i++) {
+        struct etw_emulator *emulator =
+            etw_emulator_new(&(struct etw_emulator_config){.os_build = builds[i]});
+        struct ew_etw_session *session = start(emulator, &config);
+        CHECK_EQ_UINT(seen(emulator, default_name).enable_flags, 0x1 | 0x10 | 0x100 | NO_SYSCONFIG);
+        CHECK_EQ_UINT(seen(emulator, default_name).providers, 0);
+        CHECK_EQ_INT(ew_etw_session_set_kernel(session, EW_ETW_PROCESS | EW_ETW_NETWORK, NULL), 0);
+        CHECK_EQ_UINT(seen(emulator, default_name).enable_flags, 0x1 | 0x10000 | NO_SYSCONFIG);
+        CHECK_EQ_UINT(ew_etw_session_kernel(session), EW_ETW_PROCESS | EW_ETW_NETWORK);
+        ew_etw_session_stop(session);
+        etw_emulator_free(emulator);
+    }
+}
+
+TEST(kernel_events_are_enabled_by_providers_if_flags_are_refused)
 {
     struct ew_etw_session_config config = {.kernel = EW_ETW_PROCESS | EW_ETW_CSWITCH | EW_ETW_DISK};
-    struct etw_emulator *emulator =
-        etw_emulator_new(&(struct etw_emulator_config){.os_build = 19045});
+    struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){
+        .os_build = 20348, .fault = {.call = ETW_CALL_START, .code = 87, .times = 1}});
     struct ew_etw_session *session = start(emulator, &config);
-    CHECK_EQ_UINT(seen(emulator, default_name).enable_flags, 0x1 | 0x10 | 0x100);
-    CHECK_EQ_UINT(seen(emulator, default_name).providers, 0);
-    CHECK_EQ_INT(ew_etw_session_set_kernel(session, EW_ETW_PROCESS | EW_ETW_NETWORK, NULL), 0);
-    CHECK_EQ_UINT(seen(emulator, default_name).enable_flags, 0x1 | 0x10000);
-    CHECK_EQ_UINT(ew_etw_session_kernel(session), EW_ETW_PROCESS | EW_ETW_NETWORK);
-    ew_etw_session_stop(session);
-    etw_emulator_free(emulator);
-
-    emulator = etw_emulator_new(&(struct etw_emulator_config){.os_build = 20348});
-    session = start(emulator, &config);
     CHECK_EQ_UINT(seen(emulator, default_name).enable_flags, 0);
     CHECK_EQ_UINT(seen(emulator, default_name).providers, 3); /* process, scheduler, I/O */
     CHECK_EQ_UINT(seen(emulator, default_name).keywords, 0x1 | 0x200);
     CHECK_EQ_INT(ew_etw_session_set_kernel(session, EW_ETW_PROFILE | EW_ETW_PROCESS, NULL), 0);
     CHECK_EQ_UINT(seen(emulator, default_name).providers, 4);
     ew_etw_session_stop(session);
+    etw_emulator_free(emulator);
+
+    /* Older versions have no such providers: the refusal is final. */
+    struct ew_error error = {0};
+    emulator = etw_emulator_new(&(struct etw_emulator_config){
+        .os_build = 19045, .fault = {.call = ETW_CALL_START, .code = 87, .times = 1}});
+    CHECK_EQ_INT(ew_etw_session_start(etw_emulator_api(emulator), &config, &session, &error),
+                 ETWATCH_EINVAL);
+    CHECK_EQ_INT(error.os_code, 87);
+    CHECK_EQ_UINT(ours(emulator), 0);
     etw_emulator_free(emulator);
 }
 
@@ -252,8 +272,6 @@ static void check_refusal(const struct etw_emulator_config *emulated,
     struct etw_emulator *emulator = etw_emulator_new(emulated);
     struct ew_etw_session *session = NULL;
     struct ew_error error = {0};
-    if (emulated->max_system_loggers != 0)
-        etw_emulator_add(emulator, "another", 0x02000100, 0);
     if (emulated->stuck_session)
         etw_emulator_add(emulator, default_name, 0x02000100, 0);
     struct etw_emulator_counts before, after;
@@ -279,7 +297,7 @@ TEST(every_refusal_has_its_code_and_a_fix)
     check_refusal(&(struct etw_emulator_config){.no_privilege = true}, &profile, ETWATCH_EPERM,
                   1300, "SeSystemProfilePrivilege");
     test_row("slots full");
-    check_refusal(&(struct etw_emulator_config){.max_system_loggers = 3}, &plain, ETWATCH_ELIMIT,
+    check_refusal(&(struct etw_emulator_config){.loggers_in_use = true}, &plain, ETWATCH_ELIMIT,
                   1450, "etwatch sessions");
     test_row("cannot be ended");
     check_refusal(&(struct etw_emulator_config){.stuck_session = true}, &plain, ETWATCH_ESTATE, 183,

@@ -47,3 +47,21 @@ TEST(a_pattern_matches_its_name_and_versions_of_it)
         CHECK_EQ_INT(ew_name_matches(rows[i].pattern, rows[i].name), rows[i].matches);
     }
 }
+
+TEST(names_of_windows_are_compared_without_case)
+{
+    static const struct {
+        const char *pattern, *name;
+        bool matches;
+    } rows[] = {
+        {"notepad.exe", "Notepad.exe", true}, {"NOTEPAD", "notepad.exe", true},
+        {"note*", "Notepad.EXE", true},       {"NOTE*", "notepad.exe", true},
+        {"system", "System", true},           {"note", "notepad.exe", false},
+        {"Python3", "python3", false}, /* Linux: case matters */
+        {"PYTHON*", "python3", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        test_row(rows[i].pattern);
+        CHECK_EQ_INT(ew_name_matches(rows[i].pattern, rows[i].name), rows[i].matches);
+    }
+}

@@ -430,6 +430,7 @@ TEST(a_switch_after_a_gap_names_the_outgoing_thread)
     struct readback readback = {.events = events, .event_count = kept};
     (void)read_back(file->bytes, file->len, &readback);
     CHECK_EQ_UINT(readback.event_at, kept);
+    CHECK_EQ_UINT(readback.others, 0);
     etwatch_sink_free(sink);
     ew_free(events);
     ew_free(file);

@@ -171,7 +171,7 @@ TEST(gauges_are_reported_for_processes_that_ran)
                     .other_bytes = 500};
     struct row b = {.pid = 12, .name = "b.exe", .user = 5, .rss = 8192};
     struct row other = {.pid = 99, .name = "unknown.exe", .user = 5};
-    RELIST(m, a, b, other);
+    RELIST(m, other, a, b);
     struct ew_tally *tally = new_tally();
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "b.exe", BEGUN_NS);
@@ -181,7 +181,9 @@ TEST(gauges_are_reported_for_processes_that_ran)
         ETWATCH_M_io_other_ops, ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
     CHECK(includes(ew_etw_list_sync_available(sync), &expected));
     CHECK(!etwatch_metric_set_has(ew_etw_list_sync_available(sync), ETWATCH_M_threads_running));
-    CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 2000 * MS), "read 8, read 12");
+    /* The first list also shows what the rundown of the session lacked. */
+    CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 2000 * MS),
+                 "seen 99 unknown.exe, read 99, read 8, read 12");
     CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 8192);
     CHECK_EQ_UINT(m->last.gauge[EW_G_gdi_objects], 77);
     CHECK_EQ_UINT(m->last.t_ns, 2100 * MS);
@@ -206,6 +208,107 @@ TEST(gauges_are_reported_for_processes_that_ran)
     ew_tally_free(tally);
     CHECK_EQ_UINT(m->closed, 1);
     CHECK_EQ_UINT(m->held, 0);
+}
+
+/* The thread of a process, by its id. */
+static uint32_t process_of(const struct ew_tally *tally, uint32_t tid)
+{
+    uint32_t pid = EW_NO_ID;
+    (void)ew_tally_identify(tally, UINT16_MAX, &pid, &tid);
+    return pid;
+}
+
+TEST(what_the_rundown_lacks_is_known_from_the_list_at_the_start)
+{
+    struct machine *m = &machine;
+    struct ew_winpoll_system system = system_of(m);
+    struct ew_facts facts = facts_of(m);
+    struct ew_etw_list_sync *sync = NULL;
+    struct ew_listing listing;
+    struct ew_listed_process listed;
+    struct ew_listed_thread thread;
+    memset(m, 0, sizeof *m);
+    struct row old = {.pid = 8, .name = "old.exe", .user = 5, .threads = 2};
+    struct row young = {.pid = 12, .name = "young.exe", .created = units_at(BEGUN_NS)};
+    RELIST(m, old, young);
+    CHECK_EQ_INT(list_processes(m, &listing, NULL), 0);
+    CHECK_EQ_INT(ew_listing_next(&listing, &listed), 1);
+    ew_listed_thread(&listed, 1, &thread);
+    struct ew_tally *tally = new_tally();
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
+    ew_etw_list_sync_seed(sync, tally);
+    ew_tally_advance(tally, BEGUN_NS, &facts);
+    CHECK(ew_tally_is_alive(tally, 8, NULL));
+    CHECK_EQ_UINT(process_of(tally, thread.tid), 8);
+    CHECK(!ew_tally_is_alive(tally, 12, NULL)); /* its start is logged */
+    CHECK_EQ_STR(m->reported, "seen 8 old.exe");
+    ew_etw_list_sync_free(sync);
+    ew_tally_free(tally);
+}
+
+static uint64_t drifted(void *ctx)
+{
+    (void)ctx;
+    return ZERO + 3 * 10000000; /* three seconds */
+}
+
+/* After a loss: the process of the list is the known one although the clocks have drifted. */
+TEST(the_clocks_are_compared_anew_with_every_list)
+{
+    struct machine *m = &machine;
+    struct ew_winpoll_system system = system_of(m);
+    struct ew_facts facts = facts_of(m);
+    struct ew_etw_list_sync *sync = NULL;
+    memset(m, 0, sizeof *m);
+    system.zero = drifted;
+    struct row a = {.pid = 8, .name = "a.exe", .created = drifted(NULL) + 1500 * MS / 100};
+    RELIST(m, a);
+    struct ew_tally *tally = new_tally();
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
+    event_of(tally, &facts, EW_EVENT_PROCESS_START, 8, "a.exe", 1500 * MS);
+    ew_etw_list_sync_note_loss(sync, 1600 * MS);
+    CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 2000 * MS), "read 8");
+    CHECK(ew_tally_is_alive(tally, 8, NULL));
+    ew_etw_list_sync_free(sync);
+    ew_tally_free(tally);
+}
+
+TEST(a_name_in_a_code_page_is_replaced_by_that_of_the_list)
+{
+    struct machine *m = &machine;
+    struct ew_winpoll_system system = system_of(m);
+    struct ew_facts facts = facts_of(m);
+    struct ew_etw_list_sync *sync = NULL;
+    memset(m, 0, sizeof *m);
+    RELIST(m, ((struct row){.pid = 8, .name = "K\xe4se.exe", .user = 5}),
+           ((struct row){.pid = 12, .name = "other.exe", .user = 5}));
+    struct ew_tally *tally = new_tally();
+    event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "K\xe4se.exe", BEGUN_NS);
+    event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "plain.exe", BEGUN_NS);
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
+    const char *reported = poll_and_drain(sync, tally, &facts, 2000 * MS);
+    CHECK_CONTAINS(reported, "rename 8 K\xc3\xa4se.exe");
+    CHECK(strstr(reported, "rename 12") == NULL);
+    ew_etw_list_sync_free(sync);
+    ew_tally_free(tally);
+}
+
+TEST(minor_faults_come_from_the_list_if_no_event_counts_them)
+{
+    struct machine *m = &machine;
+    struct ew_winpoll_system system = system_of(m);
+    struct ew_facts facts = facts_of(m);
+    struct ew_etw_list_sync *sync = NULL;
+    memset(m, 0, sizeof *m);
+    RELIST(m, ((struct row){.pid = 8, .name = "a.exe", .user = 5, .faults = 120, .hard = 20}));
+    struct ew_tally *tally = new_tally();
+    event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
+    CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
+    CHECK(etwatch_metric_set_has(ew_etw_list_sync_available(sync), ETWATCH_M_faults_minor));
+    CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 2000 * MS), "read 8");
+    CHECK_EQ_UINT(m->last.counter[EW_C_faults_minor], 100);
+    ew_etw_list_sync_free(sync);
+    ew_tally_free(tally);
 }
 
 TEST(cycles_are_reported_if_no_event_counts_them)

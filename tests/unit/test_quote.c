@@ -2,6 +2,7 @@
 /* Command lines of Windows: quoted arguments must be parsed back unchanged by Microsoft's rules. */
 #include "test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/quote.c"
@@ -65,6 +66,48 @@ static void read_back(const char *line, char *ret_argument)
     }
     CHECK(!inside);
     *ret_argument = '\0';
+}
+
+static const char *batch(const char *program, const char *argument)
+{
+    static struct ew_buf out;
+    char first[64];
+    (void)snprintf(first, sizeof first, "%s", argument);
+    char *arguments[] = {first, NULL};
+    ew_buf_done(&out);
+    ew_buf_init(&out, 0, NULL, NULL);
+    if (!ew_quote_batch(&out, "C:\\cmd.exe", program, arguments))
+        return NULL;
+    ew_buf_char(&out, '\0');
+    return out.data;
+}
+
+TEST(no_argument_of_a_batch_file_is_a_command)
+{
+#define HEAD "\"C:\\cmd.exe\" /e:on /v:off /d /s /c \"\"C:\\x.cmd\" "
+    static const struct {
+        const char *argument, *want, *remark;
+    } rows[] = {
+        {"plain-1.txt", HEAD "plain-1.txt\"", "nothing to do"},
+        {"", HEAD "\"\"\"", "an empty one would vanish"},
+        {"a&calc", HEAD "\"a&calc\"\"", "an operator"},
+        {"a^b|c>d", HEAD "\"a^b|c>d\"\"", "others"},
+        {"%PATH%", HEAD "\"%%cd:~,%PATH%%cd:~,%\"\"", "a variable"},
+        {"\"&calc", HEAD "\"\"\"&calc\"\"", "a quote that would end the quotes"},
+        {"a\\\"b", HEAD "\"a\\\\\"\"b\"\"", "backslashes before a quote"},
+        {"C:\\a dir\\", HEAD "\"C:\\a dir\\\\\"\"", "and before the closing one"},
+        {"!x!", HEAD "\"!x!\"\"", "delayed expansion is off"},
+    };
+#undef HEAD
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        test_row(rows[i].remark);
+        CHECK_EQ_STR(batch("C:\\x.cmd", rows[i].argument), rows[i].want);
+    }
+    CHECK(batch("C:\\x.cmd", "two\nlines") == NULL);
+    CHECK(batch("C:\\x.cmd", "two\rlines") == NULL);
+    CHECK(batch("C:\\\"x.cmd", "a") == NULL);
+    CHECK_EQ_STR(batch("C:\\%a%.cmd", "a"), "\"C:\\cmd.exe\" /e:on /v:off /d /s /c "
+                                            "\"\"C:\\%%cd:~,%a%%cd:~,%.cmd\" a\"");
 }
 
 TEST(every_short_argument_is_parsed_back_unchanged)

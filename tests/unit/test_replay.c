@@ -68,12 +68,13 @@ static uint64_t raw_to_ns(void *ctx, const struct ew_record *record, uint64_t ra
     return (raw - START_RAW) * NS_PER_TICK;
 }
 
-static void describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_id,
+static void describe(void *ctx, uint32_t pid, uint32_t uid, const char *sid, uint64_t cgroup_id,
                      const char **ret_user, const char **ret_cgroup, const char **ret_cmdline)
 {
     (void)ctx;
     (void)pid;
     (void)uid;
+    (void)sid;
     (void)cgroup_id;
     *ret_user = *ret_cgroup = NULL;
     *ret_cmdline = "run --password=*** x";

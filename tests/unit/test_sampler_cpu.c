@@ -111,14 +111,76 @@ TEST(other_counts_of_a_run_go_to_its_largest_part_and_are_unknown_elsewhere)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
-    kit_read(OPEN, 1, 1, MS(8), 0, 0);
-    kit_ran(SPAN, 1, 1, MS(8), 0, MS(23), 15 * NS_PER_MS, 5);
+    struct ew_reading r = {.kind = OPEN, .pid = 1, .tid = 1, .t_ns = MS(8)};
+    r.counter_has = EW_HAS_C(cpu_ns) | EW_HAS_C(faults_minor);
+    kit_reading(r);
+    r.kind = SPAN;
+    r.ran_from_ns = MS(8);
+    r.t_ns = MS(23);
+    r.counter[EW_C_cpu_ns] = 15 * NS_PER_MS;
+    r.counter[EW_C_faults_minor] = 5;
+    kit_reading(r);
     (void)kit_cut(MS(30));
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_M_switches_voluntary));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->switches_voluntary, 5);
-    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_M_switches_voluntary));
-    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2), ETWATCH_M_switches_voluntary));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_M_faults_minor));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->faults_minor, 5);
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_M_faults_minor));
+    CHECK(!kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 2), ETWATCH_M_faults_minor));
     CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0), ETWATCH_M_cpu_ns));
+    kit_close();
+}
+
+/* Switches are known in every interval of a run: none happens during it. */
+static void check_switches(enum ew_left left, uint64_t waited, uint64_t preempted,
+                           const uint64_t want_waited[3], const uint64_t want_preempted[3])
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    struct ew_reading r = kit_values(OPEN, 1, 1, MS(2), 0, 0);
+    r.counter_has |= EW_HAS_C(switches_involuntary);
+    kit_reading(r);
+    kit_left(left, 1, 1, MS(8), MS(23), 15 * NS_PER_MS, waited, preempted);
+    (void)kit_cut(MS(30));
+    for (size_t i = 0; i < 3; i++) {
+        const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, i);
+        CHECK(kit_has(s, ETWATCH_M_switches_voluntary));
+        CHECK(kit_has(s, ETWATCH_M_switches_involuntary));
+        CHECK(kit_has(s, ETWATCH_M_cpu_ns));
+        CHECK_EQ_UINT(s->switches_voluntary, want_waited[i]);
+        CHECK_EQ_UINT(s->switches_involuntary, want_preempted[i]);
+    }
+    kit_close();
+}
+
+TEST(switches_before_a_run_count_in_the_open_interval_and_the_one_that_ends_it_at_its_end)
+{
+    static const uint64_t none[3] = {0}, end[3] = {0, 0, 1}, four[3] = {4}, both[3] = {4, 0, 1};
+    check_switches(EW_LEFT_PREEMPTED, 0, 1, none, end);
+    check_switches(EW_LEFT_WAITING, 1, 0, end, none);
+    check_switches(EW_LEFT_PREEMPTED, 4, 5, four, both);
+    check_switches(EW_LEFT_WAITING, 5, 4, both, four);
+    check_switches(EW_LEFT_PREEMPTED, 1, 0, end, none); /* counted as voluntary: a signal came */
+    check_switches(EW_LEFT_NOT, 4, 4, four, four);      /* still on the CPU */
+}
+
+TEST(a_wait_for_a_cpu_counts_where_the_run_begins)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    struct ew_reading r = {.kind = OPEN, .pid = 1, .tid = 1, .t_ns = MS(8)};
+    r.counter_has = EW_HAS_C(cpu_ns) | EW_HAS_C(runq_wait_ns);
+    kit_reading(r);
+    r.kind = SPAN;
+    r.ran_from_ns = MS(8);
+    r.t_ns = MS(23);
+    r.counter[EW_C_cpu_ns] = 15 * NS_PER_MS;
+    r.counter[EW_C_runq_wait_ns] = 700;
+    kit_reading(r);
+    (void)kit_cut(MS(30));
+    static const uint64_t want[] = {700, 0, 0};
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i), ETWATCH_M_runq_wait_ns));
+        CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, i)->runq_wait_ns, want[i]);
+    }
     kit_close();
 }
 
@@ -140,14 +202,28 @@ TEST(another_thread_supplies_counts_that_a_long_run_leaves_unknown)
 {
     kit_open(kit_config());
     kit_seen(1, "a");
-    kit_read(OPEN, 1, 1, MS(0), 0, 0);
-    kit_ran(SPAN, 1, 1, MS(0), 0, MS(25), 25 * NS_PER_MS, 5);
-    kit_read(OPEN, 1, 2, MS(12), 0, 10);
-    kit_read(AT, 1, 2, MS(30), NS_PER_MS, 13);
+    struct ew_reading r = {.kind = OPEN, .pid = 1, .tid = 1, .t_ns = MS(0)};
+    r.counter_has = EW_HAS_C(cpu_ns) | EW_HAS_C(faults_minor);
+    kit_reading(r);
+    r.kind = SPAN;
+    r.ran_from_ns = MS(0);
+    r.t_ns = MS(25);
+    r.counter[EW_C_cpu_ns] = 25 * NS_PER_MS;
+    r.counter[EW_C_faults_minor] = 5;
+    kit_reading(r);
+    struct ew_reading other = {.kind = OPEN, .pid = 1, .tid = 2, .t_ns = MS(12)};
+    other.counter_has = r.counter_has;
+    other.counter[EW_C_faults_minor] = 10;
+    kit_reading(other);
+    other.kind = AT;
+    other.t_ns = MS(30);
+    other.counter[EW_C_cpu_ns] = NS_PER_MS;
+    other.counter[EW_C_faults_minor] = 13;
+    kit_reading(other);
     (void)kit_cut(MS(30));
-    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->switches_voluntary, 5);
-    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->switches_voluntary, 3);
-    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_M_switches_voluntary));
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 0)->faults_minor, 5);
+    CHECK_EQ_UINT(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)->faults_minor, 3);
+    CHECK(kit_has(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1), ETWATCH_M_faults_minor));
     CHECK_EQ_UINT(CPU(kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1)), 11);
     kit_close();
 }

@@ -341,11 +341,12 @@ TEST(a_late_exit_of_a_delivered_interval_adds_no_empty_sample)
     kit_close();
 }
 
-static void describe(void *ctx, uint32_t pid, uint32_t uid, uint64_t cgroup_id,
+static void describe(void *ctx, uint32_t pid, uint32_t uid, const char *sid, uint64_t cgroup_id,
                      const char **ret_user, const char **ret_cgroup, const char **ret_cmdline)
 {
     static char user[32], cgroup[32], cmdline[32];
     (void)ctx;
+    (void)sid;
     kit.described++;
     (void)snprintf(user, sizeof user, "u%u", uid);
     (void)snprintf(cgroup, sizeof cgroup, "/c%u", (unsigned)cgroup_id);

@@ -21,6 +21,7 @@ struct reported {
     struct etwatch_summary_process process[8];
     struct etwatch_sample sample[8];
     struct etwatch_aggregate metrics[8][ETWATCH_METRIC_COUNT];
+    struct etwatch_aggregate sums[8][ETWATCH_SUM_COUNT];
     char name[8][32];
 };
 
@@ -33,6 +34,7 @@ static void on_process(void *ctx, const struct etwatch_summary_process *process)
     reported->process[i] = *process;
     reported->sample[i] = *process->sample;
     memcpy(reported->metrics[i], process->metrics, sizeof reported->metrics[i]);
+    memcpy(reported->sums[i], process->sums, sizeof reported->sums[i]);
     (void)snprintf(reported->name[i], sizeof reported->name[i], "%s",
                    process->sample->name == NULL ? "" : process->sample->name);
 }
@@ -72,6 +74,31 @@ static struct etwatch_sample busy(uint32_t pid, uint64_t t_ns, double percent)
 static void add(struct etwatch_summary *summary, struct etwatch_sample sample)
 {
     summary_add(summary, &sample, 1);
+}
+
+TEST(the_statistics_of_a_sum_are_those_of_the_sums_of_its_intervals)
+{
+    struct etwatch_summary *summary = NULL;
+    CHECK_EQ_INT(etwatch_summary_new(NULL, &summary), 0);
+    static const uint64_t waits[] = {9, 0, 1}, preempted[] = {0, 9, 1};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct etwatch_sample sample = busy(1, 1000 * MS + i * 10 * MS, 50);
+        etwatch_metric_set_add(&sample.has, ETWATCH_M_switches_voluntary);
+        sample.switches_voluntary = waits[i];
+        if (i < 2) /* unknown in the last */
+            etwatch_metric_set_add(&sample.has, ETWATCH_M_switches_involuntary);
+        sample.switches_involuntary = preempted[i];
+        struct etwatch_samples batch = etwatch_samples_of(&sample, 1);
+        etwatch_summary_add(summary, &batch);
+    }
+    struct reported *reported = read_all(summary, 1);
+    const struct etwatch_aggregate *sum = &reported->sums[0][ETWATCH_SUM_SWITCHES];
+    CHECK_EQ_UINT(reported->process[0].sum_count, ETWATCH_SUM_COUNT);
+    CHECK_EQ_UINT(sum->count, 2);
+    CHECK_NEAR(sum->avg, 9, 1e-9);
+    CHECK_NEAR(sum->max, 9, 1e-9); /* not 18 */
+    CHECK_EQ_UINT(reported->sums[0][ETWATCH_SUM_FAULTS].count, 0);
+    etwatch_summary_free(summary);
 }
 
 TEST(counters_are_added_gauges_are_the_latest)

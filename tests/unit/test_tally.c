@@ -394,3 +394,24 @@ TEST(idle_is_not_a_process)
     CHECK_EQ_UINT(system_of(tally).busy_ns, 0);
     ew_tally_free(tally);
 }
+
+/* The object of an ended thread is used again: nothing may still point to it. */
+TEST(a_thread_that_seems_to_run_on_two_cpus_leaves_both_when_it_ends)
+{
+    struct ew_tally_config config = tally_config();
+    config.cpu_count = 2;
+    struct ew_tally *tally = tally_open(config);
+    rundown(tally);
+    feed(tally, ev_switch(US(10), 0, 0, 104, WAITING));
+    feed(tally, ev_switch(US(20), 1, 0, 104, WAITING)); /* its switch away from CPU 0 is missing */
+    feed(tally, ev_thread(EW_EVENT_THREAD_END, US(30), 100, 104));
+    feed(tally, ev_switch(US(40), 1, 104, 0, WAITING));
+    feed(tally, ev_thread(EW_EVENT_THREAD_START, US(50), 200, 208));
+    feed(tally, ev_switch(US(60), 0, 104, 0, WAITING));
+    ew_tally_finish(tally, US(100), NULL);
+    take_totals(tally, true);
+    CHECK_EQ_UINT(cpu_us(total_nth(200, 208, 0)), 0);
+    CHECK_EQ_UINT(cpu_us(total_of(200)), 0);
+    CHECK(cpu_us(total_of(100)) >= 20);
+    ew_tally_free(tally);
+}

@@ -91,6 +91,129 @@ TEST(events_are_in_order_with_names_that_are_logged_later)
     remove_file(&file);
 }
 
+/* The wall clock was set back by an hour: the second CPU logs before the time of the header. */
+TEST(events_before_the_header_keep_their_time_and_the_report_says_why)
+{
+    enum { TICKS = 10000000 };
+    const int64_t start = 134116992000000000;
+    const uint64_t unix_ns = (uint64_t)(start - 116444736000000000) * 100;
+    const uint64_t hour_ns = UINT64_C(3600) * 1000000000;
+    struct file file;
+    memset(&file, 0, sizeof file);
+    struct ew_etl_writer_config config = {
+        .cpu_count = 2,
+        .clock = 2,
+        .start_raw = (uint64_t)start,
+        .start_filetime = start,
+        .ctx = &file.memory,
+        .write = etl_memory_write,
+        .rewrite = etl_memory_rewrite,
+    };
+    CHECK_EQ_INT(ew_etl_writer_new(&config, &file.writer), 0);
+    put_process(&file, 1, (uint64_t)start + TICKS, 100, 4, "a.exe");
+    uint64_t back = (uint64_t)start - 3600 * (uint64_t)TICKS;
+    struct ew_etl_event event = {.header_type = 2,
+                                 .group = 5,
+                                 .opcode = 50,
+                                 .cpu = 1,
+                                 .pid = 100,
+                                 .tid = 104,
+                                 .payload = "12345678",
+                                 .payload_size = 8};
+    for (uint64_t i = 0; i < 3; i++) {
+        event.t_raw = back + i * TICKS;
+        CHECK_EQ_INT(ew_etl_write(file.writer, &event), 0);
+    }
+    end_file(&file, (uint64_t)start + 5 * TICKS, 0);
+    struct etwatch_trace *trace = open_file(&file, NULL);
+    struct etwatch_trace_event got = {.size = sizeof got};
+    static const uint64_t after_ns[] = {0, 1000000000, 2000000000, 3600000000000, 3601000000000};
+    for (size_t i = 0; i < sizeof after_ns / sizeof after_ns[0]; i++) {
+        CHECK_EQ_INT(etwatch_trace_next(trace, &got, NULL), 1);
+        CHECK_EQ_UINT(got.t_ns, unix_ns - hour_ns + after_ns[i]);
+        CHECK_EQ_UINT(got.t_rel_ns, after_ns[i]);
+    }
+    CHECK_EQ_INT(etwatch_trace_next(trace, &got, NULL), 0);
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
+    CHECK_EQ_INT(etwatch_trace_stats(trace, &stats), 0);
+    CHECK_EQ_UINT(stats.clock_set_back_ns, hour_ns);
+    CHECK_EQ_UINT(stats.late, 0);
+    etwatch_trace_free(trace);
+    remove_file(&file);
+}
+
+struct states {
+    uint32_t of[64]; /* by opcode */
+    uint32_t count;
+};
+
+static int note_state(void *ctx, const struct etwatch_trace_class *klass)
+{
+    struct states *states = ctx;
+    states->of[klass->opcode] = klass->state;
+    states->count++;
+    CHECK_EQ_UINT(klass->decoded, klass->state == ETWATCH_CLASS_DECODED);
+    return 0;
+}
+
+/* Names without fields are not counted as decoded. */
+TEST(a_kind_of_event_is_decoded_known_by_name_or_raw)
+{
+    static const uint8_t image_id[16] = {0xd7, 0x75, 0xe6, 0xb3, 0x54, 0x25, 0x18, 0x4f,
+                                         0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde};
+    static const uint8_t portable[20] = {0, 0, 0, 0x40, 1, 0, 0, 0, 100, 0,
+                                         0, 0, 9, 0,    0, 0, 1, 0, 2,   0};
+    const struct ew_etl_event events[] = {
+        {.header_type = 20,
+         .opcode = 38,
+         .provider = image_id,
+         .payload = portable,
+         .payload_size = 20},
+        {.header_type = 20,
+         .opcode = 40,
+         .provider = image_id,
+         .payload = portable,
+         .payload_size = 12},
+        {.header_type = 2, .group = 11, .opcode = 37, .payload = portable, .payload_size = 20},
+        {.header_type = 2, .group = 12, .opcode = 63, .payload = portable, .payload_size = 20},
+    };
+    struct file file;
+    begin_file(&file, 1);
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+        struct ew_etl_event event = events[i];
+        event.t_raw = START_RAW + 10 * (i + 1);
+        CHECK_EQ_INT(ew_etl_write(file.writer, &event), 0);
+    }
+    end_file(&file, START_RAW + 100, 0);
+    struct etwatch_trace *trace = open_file(&file, NULL);
+    struct states states = {0};
+    struct etwatch_report_callbacks callbacks = {
+        .size = sizeof callbacks, .on_class = note_state, .ctx = &states};
+    CHECK_EQ_INT(etwatch_trace_report(trace, &callbacks, NULL, NULL), 0);
+    CHECK_EQ_UINT(states.of[38], ETWATCH_CLASS_DECODED);
+    CHECK_EQ_UINT(states.of[40], ETWATCH_CLASS_DECODED);
+    CHECK_EQ_UINT(states.of[37], ETWATCH_CLASS_PARTLY);
+    CHECK_EQ_UINT(states.of[63], ETWATCH_CLASS_RAW);
+    struct etwatch_trace_stats stats = {.size = sizeof stats};
+    CHECK_EQ_INT(etwatch_trace_stats(trace, &stats), 0);
+    CHECK_EQ_UINT(stats.undecoded, 2);
+    CHECK_EQ_INT(etwatch_trace_rewind(trace), 0);
+    struct etwatch_trace_event event = {.size = sizeof event};
+    while (etwatch_trace_next(trace, &event, NULL) > 0) {
+        CHECK_EQ_INT(etwatch_trace_fields(trace, &event), 0);
+        if (event.opcode != 38)
+            continue;
+        CHECK_EQ_UINT(event.field_count, 5);
+        CHECK_EQ_UINT(event.fields[0].v.u, 0x140000000);
+        CHECK_EQ_UINT(event.fields[2].v.u, 9);
+        CHECK_EQ_UINT(event.fields[4].v.u, 2);
+    }
+    CHECK_EQ_INT(etwatch_trace_stats(trace, &stats), 0);
+    CHECK_EQ_UINT(stats.undecoded, 2);
+    etwatch_trace_free(trace);
+    remove_file(&file);
+}
+
 static size_t count_events(const struct file *file, const struct etwatch_trace_options *options)
 {
     struct etwatch_trace *trace = open_file(file, options);

@@ -149,6 +149,22 @@ TEST(the_exit_of_a_process_with_an_open_handle_has_its_final_values)
     close_on(m, source);
 }
 
+TEST(a_refused_query_does_not_lose_the_exit_code)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    (void)round_of(m, source, MS);
+    m->last = (struct ew_winpoll_last){.exit_code = 3, .only_exit_code = true};
+    m->last_known = true;
+    RELIST(m, idle);
+    CHECK_EQ_STR(round_of(m, source, 2 * MS), "read 8, exit 8");
+    CHECK(m->readings[0].incomplete);
+    CHECK_EQ_UINT(m->readings[0].counter[EW_C_cpu_ns], MS);
+    CHECK_EQ_INT(m->facts[0].exit_code, 3);
+    close_on(m, source);
+}
+
 TEST(the_exit_of_a_process_without_a_handle_is_marked)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};

@@ -135,10 +135,24 @@ void etw_buffers_mark(struct etw_buffers *buffers, uint16_t cpu)
     buffers->lost[cpu] = true;
 }
 
-void etw_buffers_flush(struct etw_buffers *buffers)
+void etw_buffers_empty(struct etw_buffers *buffers, uint16_t cpu)
 {
-    for (uint32_t cpu = 0; cpu < buffers->cpu_count; cpu++)
+    struct etw_buffer *buffer = get(buffers);
+    if (buffer == NULL)
+        abort();
+    buffers->lost[cpu] = true;
+    begin(buffers, buffer, cpu);
+    buffers->current[cpu] = buffer;
+    queue(buffers, cpu);
+}
+
+void etw_buffers_flush(struct etw_buffers *buffers, uint64_t t_raw)
+{
+    for (uint32_t cpu = 0; cpu < buffers->cpu_count; cpu++) {
+        if (buffers->current[cpu] != NULL && t_raw != 0)
+            memcpy(buffers->current[cpu]->bytes + 0x10, &t_raw, 8);
         queue(buffers, (uint16_t)cpu);
+    }
 }
 
 /* -------------------------------------------------------------------------- taking */

@@ -28,8 +28,10 @@ bool etw_buffers_write(struct etw_buffers *buffers, uint16_t cpu, uint64_t t_raw
                        uint32_t size);
 /* Marks a loss: the next buffer of this CPU is flagged. */
 void etw_buffers_mark(struct etw_buffers *buffers, uint16_t cpu);
-/* Makes the partly filled buffer of every CPU available. */
-void etw_buffers_flush(struct etw_buffers *buffers);
+/* A buffer without events that is flagged as a loss. */
+void etw_buffers_empty(struct etw_buffers *buffers, uint16_t cpu);
+/* Makes the partly filled buffer of every CPU available, with this time; 0: of its last event. */
+void etw_buffers_flush(struct etw_buffers *buffers, uint64_t t_raw);
 
 /* Taking thread: the next full buffer, or NULL if there is none. */
 struct etw_buffer *etw_buffers_take(struct etw_buffers *buffers);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "etl_kit.h"
 #include "etw_emulator_parts.h"
 #include "source/poll_windows/poll.h"
 
@@ -36,13 +37,37 @@ struct session *emulator_find(struct etw_emulator *emulator, uint64_t handle, co
 {
     for (size_t i = 0; i < SESSIONS_ROOM; i++) {
         struct session *session = &emulator->sessions[i];
-        if (!session->used)
+        if (!session->used || session->lives_on > 0)
             continue;
-        if (handle != 0 ? handle == HANDLE_BASE + session->serial
-                        : name != NULL && same_name(session->name, name))
+        if (name != NULL ? same_name(session->name, name) : handle == HANDLE_BASE + i)
             return session;
     }
     return NULL;
+}
+
+uint32_t emulator_build(const struct etw_emulator *emulator)
+{
+    return emulator->config.os_build == 0 ? 22631 : emulator->config.os_build;
+}
+
+uint32_t emulator_fault(struct etw_emulator *emulator, enum etw_call call)
+{
+    uint32_t made = emulator->counts.calls[call]++;
+    if (emulator->config.fault.call != (uint32_t)call || made < emulator->config.fault.after ||
+        (emulator->config.fault.times != 0 && emulator->faults == emulator->config.fault.times))
+        return 0;
+    emulator->faults++;
+    return emulator->config.fault.code;
+}
+
+static uint64_t handle_of(const struct etw_emulator *emulator, const struct session *session)
+{
+    return HANDLE_BASE + (uint64_t)(session - emulator->sessions);
+}
+
+static void note_change(struct etw_emulator *emulator, const struct session *session)
+{
+    emulator->counts.foreign_changes += !name_is_ours(session->name);
 }
 
 static uint32_t count_sessions(const struct etw_emulator *emulator, uint32_t mode)
@@ -74,7 +99,8 @@ static struct session *make_session(struct etw_emulator *emulator, const uint16_
     session->seen.min_buffers = properties->min_buffers;
     session->seen.max_buffers = properties->max_buffers;
     session->seen.log_mode = properties->log_mode;
-    session->seen.enable_flags = properties->enable_flags;
+    session->seen.enable_flags = session->enabled.flags = properties->enable_flags;
+    atomic_fetch_add(&emulator->changes, 1);
     emulator->counts.starts++;
     return session;
 }
@@ -82,8 +108,6 @@ static struct session *make_session(struct etw_emulator *emulator, const uint16_
 static uint32_t check_properties(const struct etw_emulator *emulator, const uint16_t *name,
                                  const struct ew_etw_properties *p)
 {
-    uint32_t max_system =
-        emulator->config.max_system_loggers ? emulator->config.max_system_loggers : 8;
     uint32_t max_all = emulator->config.max_sessions ? emulator->config.max_sessions : 64;
     if (p->size < sizeof *p || p->name_at < sizeof *p || name[0] == 0 ||
         p->wnode_flags != EW_ETW_WNODE_TRACED_GUID)
@@ -95,6 +119,11 @@ static uint32_t check_properties(const struct etw_emulator *emulator, const uint
     if (has_file != ((p->log_mode & EW_ETW_SEQUENTIAL_FILE) != 0) ||
         has_file == ((p->log_mode & EW_ETW_REAL_TIME) != 0))
         return EW_WIN_INVALID_PARAMETER;
+    /* EVENT_TRACE_PROPERTIES: the offset is 0 if there is no file. */
+    if (!has_file && p->file_name_at != 0)
+        return EW_WIN_INVALID_PARAMETER;
+    if (emulator->config.memory_buffers != 0 && p->max_buffers > emulator->config.memory_buffers)
+        return EW_WIN_NO_SYSTEM_RESOURCES;
     if (emulator->config.no_rights)
         return EW_WIN_ACCESS_DENIED;
     if (emulator->config.no_privilege && (p->enable_flags & 0x1000000) != 0)
@@ -102,9 +131,24 @@ static uint32_t check_properties(const struct etw_emulator *emulator, const uint
     if (count_sessions(emulator, 0) >= max_all)
         return EW_WIN_NO_SYSTEM_RESOURCES;
     if ((p->log_mode & EW_ETW_SYSTEM_LOGGER) != 0 &&
-        count_sessions(emulator, EW_ETW_SYSTEM_LOGGER) >= max_system - SYSTEM_RESERVED)
+        count_sessions(emulator, EW_ETW_SYSTEM_LOGGER) >= SYSTEM_LOGGERS - SYSTEM_RESERVED)
         return EW_WIN_NO_SYSTEM_RESOURCES;
     return 0;
+}
+
+/* A session that is being stopped still exists for StartTrace. */
+static bool exists(struct etw_emulator *emulator, const uint16_t *name)
+{
+    for (size_t i = 0; i < SESSIONS_ROOM; i++) {
+        struct session *session = &emulator->sessions[i];
+        if (!session->used || !same_name(session->name, name))
+            continue;
+        if (session->lives_on == 0)
+            return true;
+        session->used = --session->lives_on > 0;
+        return true;
+    }
+    return false;
 }
 
 static uint32_t start(void *ctx, uint64_t *ret_session, const uint16_t *name,
@@ -112,19 +156,22 @@ static uint32_t start(void *ctx, uint64_t *ret_session, const uint16_t *name,
 {
     struct etw_emulator *emulator = ctx;
     ew_mutex_lock(emulator->lock);
-    uint32_t rc = emulator_find(emulator, 0, name) != NULL
-                      ? EW_WIN_ALREADY_EXISTS
-                      : check_properties(emulator, name, properties);
+    uint32_t rc = emulator_fault(emulator, ETW_CALL_START);
     if (rc == 0)
-        *ret_session = HANDLE_BASE + make_session(emulator, name, properties)->serial;
+        rc = exists(emulator, name) ? EW_WIN_ALREADY_EXISTS
+                                    : check_properties(emulator, name, properties);
+    if (rc == 0)
+        *ret_session = handle_of(emulator, make_session(emulator, name, properties));
     ew_mutex_unlock(emulator->lock);
     return rc;
 }
 
-static void fill_properties(const struct session *session, struct ew_etw_properties *p)
+static void fill_properties(const struct session *session, uint64_t handle,
+                            struct ew_etw_properties *p)
 {
     uint32_t size = p->size, name_at = p->name_at, file_at = p->file_name_at;
     *p = session->properties;
+    p->history = handle;
     p->size = size;
     p->name_at = name_at;
     p->file_name_at = file_at;
@@ -138,8 +185,18 @@ static void fill_properties(const struct session *session, struct ew_etw_propert
 
 void emulator_end_session(struct etw_emulator *emulator, struct session *session)
 {
-    session->used = false;
+    struct ew_etw_properties foreign = session->properties;
+    session->used = emulator->config.stop_takes > 0;
+    session->lives_on = emulator->config.stop_takes;
+    session->serial = ++emulator->serial; /* its traces end */
     emulator->counts.stops++;
+    if (emulator->config.slot_is_reused && name_is_ours(session->name)) {
+        static const uint16_t name[] = {'F', 'o', 'r', 'e', 'i', 'g', 'n', 0};
+        session->used = false;
+        foreign.file_name_at = 0;
+        (void)make_session(emulator, name, &foreign);
+        emulator->config.slot_is_reused = false;
+    }
     ew_cond_signal(emulator->changed);
 }
 
@@ -149,11 +206,34 @@ void emulator_end_session(struct etw_emulator *emulator, struct session *session
  */
 static void flush(struct etw_emulator *emulator)
 {
+    if (emulator->config.flush_dead)
+        return;
     uint32_t requested = atomic_fetch_add(&emulator->flush_requested, 1) + 1;
     ew_cond_signal(emulator->changed);
     while (emulator->feeding && !emulator->config.real_time &&
            (int32_t)(requested - atomic_load(&emulator->flush_done)) > 0)
         (void)ew_cond_wait(emulator->changed, emulator->lock, -1);
+}
+
+/* Whether a UTF-16 name equals ASCII text. */
+static bool is_text(const uint16_t *name, const char *text)
+{
+    size_t i = 0;
+    while (text[i] != '\0' && name[i] == (uint16_t)text[i])
+        i++;
+    return text[i] == '\0' && name[i] == 0;
+}
+
+static bool is_kernel_logger(const uint16_t *name)
+{
+    return is_text(name, "NT Kernel Logger");
+}
+
+static enum etw_call call_of(uint32_t code)
+{
+    return code == EW_ETW_CONTROL_STOP    ? ETW_CALL_STOP
+           : code == EW_ETW_CONTROL_FLUSH ? ETW_CALL_FLUSH
+                                          : ETW_CALL_QUERY;
 }
 
 static uint32_t control_session(struct etw_emulator *emulator, struct session *session,
@@ -163,18 +243,26 @@ static uint32_t control_session(struct etw_emulator *emulator, struct session *s
     case EW_ETW_CONTROL_STOP:
         if (emulator->config.no_rights || emulator->config.stuck_session)
             return EW_WIN_ACCESS_DENIED;
-        fill_properties(session, properties);
+        note_change(emulator, session);
+        fill_properties(session, handle_of(emulator, session), properties);
         emulator_end_session(emulator, session);
         return 0;
     case EW_ETW_CONTROL_UPDATE:
-        session->properties.enable_flags = session->seen.enable_flags = properties->enable_flags;
+        note_change(emulator, session);
+        /* A file name means another file; flags are those of the NT Kernel Logger. */
+        if (properties->file_name_at != 0 && session->file[0] == 0)
+            return EW_WIN_INVALID_PARAMETER;
+        if (is_kernel_logger(session->name))
+            session->enabled.flags = session->seen.enable_flags = properties->enable_flags;
+        atomic_fetch_add(&emulator->changes, 1);
         return 0;
     case EW_ETW_CONTROL_FLUSH:
+        note_change(emulator, session);
         emulator->counts.flushes++;
         flush(emulator);
         return 0;
     default:
-        fill_properties(session, properties);
+        fill_properties(session, handle_of(emulator, session), properties);
         return 0;
     }
 }
@@ -185,8 +273,13 @@ static uint32_t control(void *ctx, uint64_t handle, const uint16_t *name,
     struct etw_emulator *emulator = ctx;
     ew_mutex_lock(emulator->lock);
     struct session *session = emulator_find(emulator, handle, name);
-    uint32_t rc = session == NULL ? EW_WIN_INSTANCE_NOT_FOUND
-                                  : control_session(emulator, session, properties, code);
+    uint32_t rc = emulator_fault(emulator, call_of(code));
+    if (rc == 0)
+        rc = session == NULL ? EW_WIN_INSTANCE_NOT_FOUND
+                             : control_session(emulator, session, properties, code);
+    /* A session has already been stopped when its properties do not fit. */
+    else if (rc == EW_WIN_MORE_DATA && code == EW_ETW_CONTROL_STOP && session != NULL)
+        emulator_end_session(emulator, session);
     ew_mutex_unlock(emulator->lock);
     return rc;
 }
@@ -197,14 +290,21 @@ static uint32_t query_all(void *ctx, struct ew_etw_properties **array, uint32_t 
     struct etw_emulator *emulator = ctx;
     uint32_t found = 0;
     ew_mutex_lock(emulator->lock);
-    for (size_t i = 0; i < SESSIONS_ROOM; i++) {
-        if (emulator->sessions[i].used && found < count)
-            fill_properties(&emulator->sessions[i], array[found]);
-        found += emulator->sessions[i].used;
+    uint32_t rc = emulator_fault(emulator, ETW_CALL_QUERY_ALL);
+    for (size_t i = 0; i < SESSIONS_ROOM && rc == 0; i++) {
+        const struct session *session = &emulator->sessions[i];
+        if (session->used && found < count)
+            fill_properties(session, handle_of(emulator, session), array[found]);
+        found += session->used;
     }
     ew_mutex_unlock(emulator->lock);
     *ret_count = found;
-    return found > count ? EW_WIN_MORE_DATA : 0;
+    return rc == 0 && found > count ? EW_WIN_MORE_DATA : rc;
+}
+
+static uint32_t os_build(void *ctx)
+{
+    return emulator_build(ctx);
 }
 
 static uint32_t enable(void *ctx, uint64_t handle, const uint8_t provider[16], uint32_t code,
@@ -214,15 +314,21 @@ static uint32_t enable(void *ctx, uint64_t handle, const uint8_t provider[16], u
     struct etw_emulator *emulator = ctx;
     (void)level;
     (void)all;
-    (void)provider;
     ew_mutex_lock(emulator->lock);
     struct session *session = emulator_find(emulator, handle, NULL);
-    if (session != NULL) {
+    uint32_t rc = emulator_fault(emulator, ETW_CALL_ENABLE), system = etw_gate_provider(provider);
+    if (rc == 0 && session == NULL)
+        rc = EW_WIN_INVALID_PARAMETER;
+    if (rc == 0) {
+        note_change(emulator, session);
         session->seen.providers += code == EW_ETW_ENABLE_PROVIDER;
         session->seen.keywords |= any;
         session->seen.filters += parameters == NULL ? 0 : parameters->filter_count;
+        /* Older kernels have no such provider: enabling it succeeds and has no effect. */
+        if (system < ETW_GATE_PROVIDERS && os_build(emulator) >= 20348)
+            session->enabled.keywords[system] = code == EW_ETW_ENABLE_PROVIDER ? any : 0;
+        atomic_fetch_add(&emulator->changes, 1);
     }
-    uint32_t rc = session == NULL ? EW_WIN_INVALID_PARAMETER : 0;
     ew_mutex_unlock(emulator->lock);
     return rc;
 }
@@ -292,7 +398,17 @@ static uint32_t set_information(void *ctx, uint64_t handle, uint32_t what, void 
     uint32_t rc = EW_WIN_NOT_SUPPORTED;
     ew_mutex_lock(emulator->lock);
     struct session *session = emulator_find(emulator, handle, NULL);
-    if (emulator->config.no_privilege) {
+    uint32_t fault = emulator_fault(emulator, ETW_CALL_SET_INFORMATION);
+    if (session != NULL && handle != 0)
+        note_change(emulator, session);
+    if (fault != 0) {
+        rc = fault;
+    } else if (what == EW_ETW_INFO_KERNEL_FLAGS && session != NULL && size >= 4) {
+        memcpy(&session->enabled.flags, value, 4);
+        session->seen.enable_flags = session->enabled.flags;
+        atomic_fetch_add(&emulator->changes, 1);
+        rc = 0;
+    } else if (emulator->config.no_privilege) {
         rc = EW_WIN_PRIVILEGE_NOT_HELD;
     } else if (what == EW_ETW_INFO_PROFILE_INTERVAL && handle == 0) {
         emulator->counts.profile_interval_100ns =
@@ -315,6 +431,17 @@ static uint32_t query_information(void *ctx, uint64_t handle, uint32_t what, voi
 {
     struct etw_emulator *emulator = ctx;
     struct ew_etw_profile_interval interval = {0};
+    ew_mutex_lock(emulator->lock);
+    uint32_t rc = emulator_fault(emulator, ETW_CALL_QUERY_INFORMATION);
+    ew_mutex_unlock(emulator->lock);
+    if (rc != 0)
+        return rc;
+    if (handle == 0 && what == EW_ETW_INFO_MAX_LOGGERS && size >= 4) {
+        memcpy(value,
+               &(uint32_t){emulator->config.max_sessions ? emulator->config.max_sessions : 64}, 4);
+        *ret_size = 4;
+        return 0;
+    }
     if (handle == 0 && what == EW_ETW_INFO_PROFILE_SOURCES && emulator->config.sources != NULL)
         return fill_sources(emulator, value, size, ret_size);
     if (handle != 0 || what != EW_ETW_INFO_PROFILE_INTERVAL || size < sizeof interval)
@@ -331,7 +458,10 @@ static uint32_t enable_privilege(void *ctx, const char *name)
 {
     struct etw_emulator *emulator = ctx;
     (void)name;
-    return emulator->config.no_privilege ? EW_WIN_NOT_ALL_ASSIGNED : 0;
+    ew_mutex_lock(emulator->lock);
+    uint32_t rc = emulator_fault(emulator, ETW_CALL_PRIVILEGE);
+    ew_mutex_unlock(emulator->lock);
+    return rc == 0 && emulator->config.no_privilege ? EW_WIN_NOT_ALL_ASSIGNED : rc;
 }
 
 static int processes(void *ctx, struct ew_winpoll_system *ret_system)
@@ -341,12 +471,6 @@ static int processes(void *ctx, struct ew_winpoll_system *ret_system)
         return ETWATCH_ENOTSUP;
     *ret_system = *emulator->config.processes;
     return 0;
-}
-
-static uint32_t os_build(void *ctx)
-{
-    const struct etw_emulator *emulator = ctx;
-    return emulator->config.os_build == 0 ? 22631 : emulator->config.os_build;
 }
 
 static uint32_t cpu_count(void *ctx)
@@ -371,15 +495,6 @@ static void anchor(void *ctx, uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
     *ret_raw_ns = 0;
 }
 
-/* Whether a UTF-16 name equals ASCII text. */
-static bool is_text(const uint16_t *name, const char *text)
-{
-    size_t i = 0;
-    while (text[i] != '\0' && name[i] == (uint16_t)text[i])
-        i++;
-    return text[i] == '\0' && name[i] == 0;
-}
-
 const uint8_t etw_emulator_provider_guid[16] = {0xe7, 1, 2, 3, 4, 5, 6, 7};
 
 static uint32_t find_provider(void *ctx, const uint16_t *name, uint8_t ret_guid[16])
@@ -389,6 +504,42 @@ static uint32_t find_provider(void *ctx, const uint16_t *name, uint8_t ret_guid[
         return EW_WIN_INSTANCE_NOT_FOUND;
     memcpy(ret_guid, etw_emulator_provider_guid, 16);
     return 0;
+}
+
+/* The layout of the registered provider's event 7. */
+static uint32_t event_info(void *ctx, const uint8_t provider[16], const uint8_t descriptor[16],
+                           void *buffer, uint32_t *size)
+{
+    static const struct etl_property properties[] = {{"Number", 8, 0, 1, 4, 0},
+                                                     {"Label", 1, 0, 1, 0, 0}};
+    static const struct etl_event_info info = {.provider = etw_emulator_provider_guid,
+                                               .id = 7,
+                                               .version = 1,
+                                               .level = 4,
+                                               .opcode = 1,
+                                               .task = 3,
+                                               .provider_name = ETW_EMULATOR_PROVIDER,
+                                               .task_name = "Job",
+                                               .opcode_name = "win:Start",
+                                               .properties = properties,
+                                               .property_count = 2};
+    struct etw_emulator *emulator = ctx;
+    struct etl_payload *payload = calloc(1, sizeof *payload);
+    if (payload == NULL)
+        abort();
+    ew_mutex_lock(emulator->lock);
+    emulator->counts.layouts++;
+    ew_mutex_unlock(emulator->lock);
+    uint32_t rc = EW_WIN_INSTANCE_NOT_FOUND;
+    if (memcmp(provider, etw_emulator_provider_guid, 16) == 0 && descriptor[0] == 7) {
+        etl_event_info(payload, &info);
+        rc = payload->size > *size ? EW_WIN_MORE_DATA : 0;
+        if (rc == 0)
+            memcpy(buffer, payload->bytes, payload->size);
+        *size = (uint32_t)payload->size;
+    }
+    free(payload);
+    return rc;
 }
 
 static void *claim_name(void *ctx, const uint16_t *name)
@@ -475,14 +626,31 @@ struct etw_emulator *etw_emulator_new(const struct etw_emulator_config *config)
         .now_ns = now_ns,
         .anchor = anchor,
         .find_provider = find_provider,
+        .event_info = event_info,
         .claim = config->knows_owners ? claim_name : NULL,
         .release = config->knows_owners ? release_name : NULL,
     };
+    for (int i = 1; i <= SYSTEM_LOGGERS - SYSTEM_RESERVED && config->loggers_in_use; i++)
+        etw_emulator_add(emulator,
+                         (const char[]){'L', 'o', 'g', 'g', 'e', 'r', ' ', (char)('0' + i), 0},
+                         EW_ETW_SYSTEM_LOGGER | EW_ETW_REAL_TIME, 0);
     return emulator;
 }
 
+/* What a consumer gave up because its thread did not come back: not freed, but not lost either. */
+static void *volatile given_up[TRACES_ROOM];
+
 void etw_emulator_free(struct etw_emulator *emulator)
 {
+    for (uint32_t i = 0; i < emulator->trace_count && emulator->config.dead_process; i++)
+        given_up[i] = emulator->traces[i].context;
+    /* A thread that was given up comes back only now. */
+    ew_mutex_lock(emulator->lock);
+    emulator->released = true;
+    ew_cond_signal(emulator->changed);
+    while (emulator->processing > 0)
+        (void)ew_cond_wait(emulator->changed, emulator->lock, 10);
+    ew_mutex_unlock(emulator->lock);
     ew_cond_free(emulator->changed);
     ew_mutex_free(emulator->lock);
     free(emulator);

@@ -6,10 +6,17 @@
 #include <stdatomic.h>
 
 #include "etw_emulator.h"
+#include "etw_gates.h"
 #include "os/os.h"
 #include "source/etw/controller.h"
 
-enum { SESSIONS_ROOM = 256, TRACES_ROOM = 512, SYSTEM_RESERVED = 2, HANDLE_BASE = 100 };
+enum {
+    SESSIONS_ROOM = 256,
+    TRACES_ROOM = 512,
+    SYSTEM_LOGGERS = 8,
+    SYSTEM_RESERVED = 2,
+    HANDLE_BASE = 100
+};
 
 struct session {
     bool used;
@@ -18,6 +25,8 @@ struct session {
     uint16_t file[512];
     struct ew_etw_properties properties;
     struct etw_emulator_session seen;
+    struct etw_enabled enabled;
+    uint32_t lives_on; /* stopped, but StartTrace still finds it so many times */
     uint64_t delivered;
 };
 
@@ -48,6 +57,10 @@ struct etw_emulator {
     uint32_t trace_count;
     uint64_t serial;
     struct etw_emulator_counts counts;
+    uint32_t faults;          /* so far */
+    uint32_t processing;      /* threads in ProcessTrace */
+    bool released;            /* the emulator is being freed */
+    _Atomic uint32_t changes; /* of what sessions have enabled */
     uint32_t stopped_by_others;
     bool done;
     bool feeding; /* a thread fills buffers and takes flush requests: */
@@ -59,7 +72,10 @@ struct etw_emulator {
 /* With the lock held: whether the session still exists and the trace is not closed. */
 bool emulator_goes_on(const struct etw_emulator *emulator, const struct trace *trace);
 
-/* With the lock held. handle 0: find by name. */
+uint32_t emulator_build(const struct etw_emulator *emulator);
+/* With the lock held: counts the call; the code with which it must fail, or 0. */
+uint32_t emulator_fault(struct etw_emulator *emulator, enum etw_call call);
+/* With the lock held. A name wins over a handle. */
 struct session *emulator_find(struct etw_emulator *emulator, uint64_t handle, const uint16_t *name);
 void emulator_end_session(struct etw_emulator *emulator, struct session *session);
 

@@ -21,7 +21,11 @@ static uint64_t open_session(struct etw_emulator *emulator, const uint16_t *name
     uint64_t handle = EW_ETW_INVALID_HANDLE;
     ew_mutex_lock(emulator->lock);
     struct session *session = emulator_find(emulator, 0, name);
-    if (session == NULL || emulator->trace_count == TRACES_ROOM) {
+    uint32_t fault =
+        emulator_fault(emulator, wanted->on_buffer != NULL ? ETW_CALL_OPEN_BUFFERS : ETW_CALL_OPEN);
+    if (fault != 0) {
+        *ret_error = fault;
+    } else if (session == NULL || emulator->trace_count == TRACES_ROOM) {
         *ret_error = EW_WIN_INSTANCE_NOT_FOUND;
     } else {
         struct trace *trace = &emulator->traces[emulator->trace_count];
@@ -77,10 +81,13 @@ static void wait_for_end(struct etw_emulator *emulator, const struct trace *trac
     if (emulator_goes_on(emulator, trace)) {
         emulator->done = true;
         /* Time passes. */
-        atomic_fetch_add(&emulator->now_ns, 1000000000);
+        atomic_fetch_add(&emulator->now_ns, 3000000000);
     }
     ew_cond_signal(emulator->changed);
-    while (emulator_goes_on(emulator, trace))
+    while (emulator_goes_on(emulator, trace) && !emulator->released)
+        (void)ew_cond_wait(emulator->changed, emulator->lock, -1);
+    bool deaf = emulator->config.deaf_process, dead = emulator->config.dead_process;
+    while ((dead || (deaf && !trace->closed)) && !emulator->released)
         (void)ew_cond_wait(emulator->changed, emulator->lock, -1);
     ew_mutex_unlock(emulator->lock);
 }
@@ -115,7 +122,20 @@ static uint64_t from_ns(const struct etw_emulator *emulator, uint64_t ns)
     return ns / 1000000000 * hz + ns % 1000000000 * hz / 1000000000;
 }
 
+/* An event of the rundown that is logged later, or again. */
+struct kept {
+    struct kept *next;
+    struct ew_record record;
+    _Alignas(8) uint8_t bytes[];
+};
+
 struct feed {
+    struct kept *kept, *kept_last;
+    uint64_t late_raw; /* the kept events are logged then; 0: never, or already */
+    struct etw_enabled enabled;
+    uint32_t changes; /* as of which enabled is */
+    uint32_t mask[8]; /* of the recording */
+    bool has_mask;
     struct etw_emulator *emulator;
     const struct trace *trace;
     uint64_t count;
@@ -176,6 +196,14 @@ static bool deliver_buffer(struct feed *feed)
     return true;
 }
 
+/* Windows stamps a buffer when it is flushed. */
+static uint64_t flush_raw(const struct etw_emulator *emulator)
+{
+    return emulator->config.real_time && emulator->config.recording == NULL
+               ? from_ns(emulator, ew_os_raw_ns())
+               : 0;
+}
+
 /* The writer checks for a flush request. */
 static void serve_flush(struct feed *feed)
 {
@@ -184,7 +212,7 @@ static void serve_flush(struct feed *feed)
     if (feed->buffers == NULL || requested == feed->flushed)
         return;
     feed->flushed = requested;
-    etw_buffers_flush(feed->buffers);
+    etw_buffers_flush(feed->buffers, flush_raw(emulator));
     while (!emulator->config.real_time && deliver_buffer(feed))
         ;
     ew_mutex_lock(emulator->lock);
@@ -224,6 +252,23 @@ static void write_event(struct feed *feed, uint16_t cpu, uint64_t t_raw, const v
 }
 
 /* ------------------------------------------------------------------- event by event */
+
+/* Whether the session has enabled such events. */
+static bool passes(struct feed *feed, uint8_t group, uint8_t opcode)
+{
+    struct etw_emulator *emulator = feed->emulator;
+    uint32_t changes = atomic_load_explicit(&emulator->changes, memory_order_acquire);
+    if (emulator->config.own_mask)
+        return !feed->has_mask || etw_gate_mask_passes(feed->mask, group, opcode);
+    if (changes != feed->changes) {
+        ew_mutex_lock(emulator->lock);
+        if (emulator_goes_on(emulator, feed->trace))
+            feed->enabled = emulator->sessions[feed->trace->session].enabled;
+        ew_mutex_unlock(emulator->lock);
+        feed->changes = changes;
+    }
+    return etw_gate_passes(&feed->enabled, emulator_build(emulator), group, opcode);
+}
 
 /* False: the session is over. */
 static bool before_event(struct feed *feed)
@@ -273,9 +318,11 @@ static void deliver(struct feed *feed, struct etw_event *event, uint64_t t_ns)
 
 static void feed_record(struct feed *feed, const struct ew_record *record)
 {
-    bool lost = is_lost(feed), marks = feed->emulator->config.lose_marks;
-    if (record->kind == EW_RECORD_LOSS)
+    bool marks = feed->emulator->config.lose_marks;
+    if (record->kind == EW_RECORD_LOSS ||
+        (record->kind == EW_RECORD_KERNEL && !passes(feed, record->group, record->opcode)))
         return;
+    bool lost = is_lost(feed);
     if (feed->ticks != 0)
         record = etw_move(&feed->moved, record, feed->ticks);
     uint64_t t_ns = to_ns(feed->emulator, record->t_raw);
@@ -293,6 +340,90 @@ static void feed_record(struct feed *feed, const struct ew_record *record)
     }
 }
 
+static bool is_rundown(const struct ew_record *record)
+{
+    return record->kind == EW_RECORD_KERNEL && record->opcode == 3 &&
+           (record->group == 3 || record->group == 5 || record->group == 0x14);
+}
+
+static void keep(struct feed *feed, const struct ew_record *record)
+{
+    size_t before = (size_t)(record->payload - record->header);
+    struct kept *kept = malloc(sizeof *kept + before + record->payload_size);
+    if (kept == NULL)
+        abort();
+    memcpy(kept->bytes, record->header, before + record->payload_size);
+    kept->record = *record;
+    kept->record.header = kept->bytes;
+    kept->record.payload = kept->bytes + before;
+    kept->next = NULL;
+    if (feed->kept == NULL)
+        feed->kept = kept;
+    else
+        feed->kept_last->next = kept;
+    feed->kept_last = kept;
+}
+
+/* Logs the kept events at this time of the recording; opcode 4: as the rundown at the end. */
+static void feed_kept(struct feed *feed, uint64_t raw, uint8_t opcode)
+{
+    for (struct kept *kept = feed->kept; kept != NULL; kept = kept->next) {
+        struct etw_moved *moved = calloc(1, sizeof *moved);
+        if (moved == NULL)
+            abort();
+        (void)etw_move(moved, &kept->record, raw - kept->record.t_raw);
+        moved->bytes[6] = moved->record.opcode = opcode;
+        feed_record(feed, &moved->record);
+        free(moved);
+    }
+}
+
+/* An event of the recording, with its rundown as configured. */
+static void feed_next(struct feed *feed, const struct ew_record *record)
+{
+    const struct etw_emulator_config *config = &feed->emulator->config;
+    uint64_t late_ns = config->late_rundown_ms * UINT64_C(1000000);
+    bool rundown = is_rundown(record), late = config->late_rundown_ms != 0;
+    if (rundown && (late || config->rundown_at_stop))
+        keep(feed, record);
+    if (rundown && late && feed->late_raw == 0)
+        feed->late_raw = record->t_raw + from_ns(feed->emulator, late_ns) -
+                         (config->clock == 2 ? (uint64_t)ETW_EMULATOR_START_FILETIME : 0);
+    if (rundown && (late || config->no_rundown))
+        return;
+    if (feed->late_raw != 0 && record->t_raw >= feed->late_raw) {
+        feed_kept(feed, feed->late_raw, 3);
+        feed->late_raw = 0;
+    }
+    feed_record(feed, record);
+}
+
+/* EventTrace/Extension and EndExtension: the masks of the session that made the recording. A merged
+ * recording has those of each. */
+static void find_mask(struct feed *feed)
+{
+    const struct etw_emulator_config *config = &feed->emulator->config;
+    struct ew_etl_reader *reader = NULL;
+    const struct ew_record *records;
+    int count;
+    if (!config->own_mask ||
+        ew_etl_open_memory(config->recording, config->recording_size,
+                           &(struct ew_etl_options){.workers = 1}, &reader, NULL) != 0)
+        return;
+    while ((count = ew_etl_next(reader, &records)) > 0)
+        for (int i = 0; i < count; i++) {
+            const struct ew_record *record = &records[i];
+            if (record->kind != EW_RECORD_KERNEL || record->group != 0 ||
+                (record->opcode != 5 && record->opcode != 32) || record->payload_size < 32)
+                continue;
+            for (int k = 0; k < 8; k++) {
+                feed->mask[k] |= ew_load_u32(record->payload + 4 * k);
+                feed->has_mask = feed->has_mask || feed->mask[k] != 0;
+            }
+        }
+    ew_etl_close(reader);
+}
+
 static void feed_recording(struct feed *feed)
 {
     struct etw_emulator *emulator = feed->emulator;
@@ -300,6 +431,7 @@ static void feed_recording(struct feed *feed)
     const struct ew_record *records;
     struct ew_etl_options options = {.workers = 1};
     int count;
+    find_mask(feed);
     if (ew_etl_open_memory(emulator->config.recording, emulator->config.recording_size, &options,
                            &reader, NULL) != 0)
         abort();
@@ -309,7 +441,7 @@ static void feed_recording(struct feed *feed)
     bool on = true;
     while (on && (count = ew_etl_next(reader, &records)) > 0)
         for (int i = 0; i < count && (on = before_event(feed)); i++)
-            feed_record(feed, &records[i]);
+            feed_next(feed, &records[i]);
     ew_etl_close(reader);
 }
 
@@ -344,7 +476,7 @@ static void feed_switch(struct feed *feed, struct etw_event *event, uint64_t i, 
     uint64_t t_raw = from_ns(feed->emulator, t_ns);
     uint16_t cpu = (uint16_t)(i % config->cpu_count);
     uint8_t bytes[ETW_SWITCH_SIZE];
-    if (is_lost(feed))
+    if (!passes(feed, 5, 36) || is_lost(feed))
         return;
     if (feed->buffers != NULL) {
         etw_switch_bytes(bytes, t_raw, cpu, (uint32_t)(i / config->cpu_count));
@@ -378,7 +510,7 @@ static void write_all(void *arg)
     else
         feed_switches(feed);
     if (feed->buffers != NULL)
-        etw_buffers_flush(feed->buffers);
+        etw_buffers_flush(feed->buffers, flush_raw(feed->emulator));
     atomic_store(&feed->over, true);
 }
 
@@ -411,6 +543,47 @@ static void deliver_while_writing(struct feed *feed)
     ew_os_thread_join(writer);
 }
 
+static void feed_session(struct feed *feed)
+{
+    struct etw_emulator *emulator = feed->emulator;
+    const struct etw_emulator_config *config = &emulator->config;
+    const struct ew_etw_properties *p = &emulator->sessions[feed->trace->session].properties;
+    uint64_t delay_ns = config->start_delay_ms * UINT64_C(1000000), began_ns = ew_os_raw_ns();
+    feed->changes = UINT32_MAX;
+    if (feed->trace->on_buffer != NULL || config->session_buffers)
+        feed->buffers = etw_buffers_new(config->cpu_count, p->buffer_kb * 1024, p->min_buffers);
+    feed->flush_s = p->flush_s == 0 ? 1 : p->flush_s;
+    feed->timer_ns = began_ns + feed->flush_s * UINT64_C(1000000000);
+    while (ew_os_raw_ns() - began_ns < delay_ns)
+        ew_os_sleep_ms(5);
+    if (feed->buffers != NULL && config->empty_lost_buffer) {
+        etw_buffers_empty(feed->buffers, 0);
+        lose(feed);
+    }
+    set_feeding(emulator, feed->buffers != NULL);
+    if (feed->buffers != NULL && config->real_time)
+        deliver_while_writing(feed);
+    else
+        write_all(feed);
+    while (feed->buffers != NULL && deliver_buffer(feed))
+        ;
+    set_feeding(emulator, false);
+    wait_for_end(emulator, feed->trace);
+    if (config->rundown_at_stop && !feed->trace->closed)
+        feed_kept(feed, from_ns(emulator, etw_emulator_now_ns(emulator)), 4);
+    if (feed->buffers != NULL)
+        etw_buffers_flush(feed->buffers, 0);
+    while (feed->buffers != NULL && deliver_buffer(feed))
+        ;
+    if (feed->buffers != NULL)
+        etw_buffers_free(feed->buffers);
+    while (feed->kept != NULL) {
+        struct kept *next = feed->kept->next;
+        free(feed->kept);
+        feed->kept = next;
+    }
+}
+
 uint32_t emulator_process(void *ctx, uint64_t handle)
 {
     struct etw_emulator *emulator = ctx;
@@ -419,33 +592,31 @@ uint32_t emulator_process(void *ctx, uint64_t handle)
         abort();
     feed->emulator = emulator;
     feed->trace = &emulator->traces[handle - 1];
-    const struct ew_etw_properties *p = &emulator->sessions[feed->trace->session].properties;
-    if (feed->trace->on_buffer != NULL || emulator->config.session_buffers)
-        feed->buffers =
-            etw_buffers_new(emulator->config.cpu_count, p->buffer_kb * 1024, p->min_buffers);
-    feed->flush_s = p->flush_s == 0 ? 1 : p->flush_s;
-    feed->timer_ns = ew_os_raw_ns() + feed->flush_s * UINT64_C(1000000000);
-    set_feeding(emulator, feed->buffers != NULL);
-    if (feed->buffers != NULL && emulator->config.real_time)
-        deliver_while_writing(feed);
-    else
-        write_all(feed);
-    while (feed->buffers != NULL && deliver_buffer(feed))
-        ;
-    set_feeding(emulator, false);
-    wait_for_end(emulator, feed->trace);
-    if (feed->buffers != NULL)
-        etw_buffers_free(feed->buffers);
+    bool whole = feed->trace->on_buffer != NULL;
+    ew_mutex_lock(emulator->lock);
+    emulator->processing++;
+    uint32_t rc = emulator_fault(emulator, ETW_CALL_PROCESS);
+    bool mute = whole && emulator->config.mute_buffers;
+    while (rc == 0 && mute && emulator_goes_on(emulator, feed->trace) && !emulator->released)
+        (void)ew_cond_wait(emulator->changed, emulator->lock, -1);
+    ew_mutex_unlock(emulator->lock);
+    if (rc == 0 && !mute && !(whole && emulator->config.buffers_end))
+        feed_session(feed);
     free(feed);
-    return 0;
+    ew_mutex_lock(emulator->lock);
+    emulator->processing--;
+    ew_cond_signal(emulator->changed);
+    ew_mutex_unlock(emulator->lock);
+    return rc;
 }
 
 uint32_t emulator_close_trace(void *ctx, uint64_t handle)
 {
     struct etw_emulator *emulator = ctx;
     ew_mutex_lock(emulator->lock);
-    emulator->traces[handle - 1].closed = true;
+    uint32_t rc = emulator_fault(emulator, ETW_CALL_CLOSE);
+    emulator->traces[handle - 1].closed = true; /* whatever it returns, delivery ends */
     ew_cond_signal(emulator->changed);
     ew_mutex_unlock(emulator->lock);
-    return 0;
+    return rc;
 }

@@ -28,7 +28,7 @@
 #include "source/record_accounting.h"
 #include "source/source.h"
 
-enum { FLUSH_MS = 2, BUFFER_HEADER = 72, TYPE_HEADER = 4, POOL = 1 << 28 };
+enum { FLUSH_MS = 2, BUFFER_HEADER = 72, TYPE_HEADER = 4, BUFFERS_WRITTEN = 36, POOL = 1 << 28 };
 #define BASE_NS UINT64_C(1000000000)
 
 struct play {
@@ -42,6 +42,7 @@ struct play {
     uint64_t ticks;                      /* the recording is shifted by this much */
     uint8_t head[BUFFER_HEADER + 65536]; /* the log-file header, as a buffer */
     uint32_t head_size;
+    uint32_t count_at; /* offset of BuffersWritten in it */
     struct etw_emulator *emulator;
     struct ew_etw_config etw;
 };
@@ -92,6 +93,7 @@ static void keep_head(struct play *play, const struct ew_record *record)
     memcpy(play->head + 0x36, &kind, 2);
     memcpy(play->head + BUFFER_HEADER, record->header, event);
     play->head_size = filled;
+    play->count_at = BUFFER_HEADER + (uint32_t)(record->payload - record->header) + BUFFERS_WRITTEN;
 }
 
 static void learn_record(struct play *play, const struct ew_record *record)
@@ -180,6 +182,7 @@ static void start(struct play *play, bool buffers)
         .move_ticks = play->ticks,
         .now_ns = BASE_NS + play->there_ns,
         .offers_buffers = buffers,
+        .own_mask = true,
     });
     play->etw = (struct ew_etw_config){
         .api = etw_emulator_api(play->emulator),
@@ -290,6 +293,7 @@ struct writing {
     struct etw_buffers *buffers;
     struct etw_moved moved;
     bool head_seen;
+    uint32_t count; /* of buffers, with the header */
 };
 
 static void write_full(struct writing *writing)
@@ -299,6 +303,7 @@ static void write_full(struct writing *writing)
         size_t size = ew_load_u32(buffer->bytes);
         must(fwrite(buffer->bytes, 1, size, writing->file) == size, "cannot write");
         etw_buffers_give(writing->buffers, buffer);
+        writing->count++;
     }
 }
 
@@ -325,6 +330,15 @@ static void write_head(const struct play *play, FILE *file)
     must(fwrite(play->head, 1, play->head_size, file) == play->head_size, "cannot write");
     while (rest-- > 0)
         (void)fputc(0xFF, file);
+}
+
+/* The events may need fewer buffers than in the recording. */
+static void write_count(const struct play *play, struct writing *writing)
+{
+    writing->count++;
+    must(fseek(writing->file, (long)play->count_at, SEEK_SET) == 0 &&
+             fwrite(&writing->count, 4, 1, writing->file) == 1,
+         "cannot write");
 }
 
 static void take_all(const struct play *play, struct ew_etw_consumer *consumer,
@@ -358,8 +372,9 @@ static void write_events(struct play *play, const char *path)
     ew_etw_consumer_finish(consumer);
     take_all(play, consumer, &writing);
     ew_etw_consumer_close(consumer);
-    etw_buffers_flush(writing.buffers);
+    etw_buffers_flush(writing.buffers, 0);
     write_full(&writing);
+    write_count(play, &writing);
     etw_buffers_free(writing.buffers);
     must(fclose(writing.file) == 0, "cannot write");
     ew_waiter_free(waiter);

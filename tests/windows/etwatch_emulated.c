@@ -78,7 +78,7 @@ static void take_word(const char *word)
     } else if (strcmp(word, "no-privilege") == 0) {
         config.no_privilege = true;
     } else if (strcmp(word, "full") == 0) {
-        config.max_system_loggers = 2;
+        config.loggers_in_use = true;
     } else if (strcmp(word, "stuck") == 0) {
         config.stuck_session = stuck = true;
     } else if (strcmp(word, "logger") == 0) {

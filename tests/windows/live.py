@@ -139,14 +139,42 @@ def a_command_that_does_not_exist_is_127():
 
 
 @test
-def a_batch_file_is_refused():
+def a_batch_file_gets_its_arguments_and_none_is_a_command():
     with temp_dir() as folder:
-        path = os.path.join(folder, "x.bat")
+        path = os.path.join(folder, "a build.cmd")
         with open(path, "w", encoding="utf-8") as file:
-            file.write("exit 0\r\n")
-        result = wine(["run", "--source", "poll", "--", path, "a&calc"])
-        check_eq(result.code, 126)
-        check_in("cannot run", result.err)
+            file.write("@echo got %1 %2\r\n@exit /b 7\r\n")
+        result = wine(["run", "--source", "poll", "--json", "-q", "--", path, "x-1", "a&echo broken"])
+        check_eq(result.code, 7, f"exit code ({result.err})")
+        lines = [line.rstrip() for line in result.out.splitlines() if not line.startswith('{"type"')]
+        check_eq(lines, ['got x-1 "a&echo broken"'], "what it printed")
+        check_in('"name":"cmd.exe"', result.out)
+        # Without extension too.
+        result = wine(["run", "--source", "poll", "--json", "-q", "--", path[:-4], "y", "z"])
+        check_eq(result.code, 7, f"exit code ({result.err})")
+        check_in("got y z", result.out)
+        result = wine(["run", "--source", "poll", "--", path, "two\nlines"])
+        check_eq(result.code, 126, f"exit code ({result.err})")
+
+
+@test
+def a_path_may_have_more_than_260_characters():
+    with temp_dir() as folder:
+        deep = os.path.join(folder, *["d" * 60] * 5)
+        os.makedirs(deep)
+        path = os.path.join(deep, "run.pftrace")
+        result = wine(["record", "--source", "poll", "-q", "-o", path, "--", workloads(), "exit", "0"])
+        check_eq(result.code, 0, f"exit code of record ({result.err})")
+        check(os.path.getsize(path) > 100, "nothing was recorded")
+        report = wine(["report", "--json", path])
+        check_eq(report.code, 0, f"exit code of report ({report.err})")
+        check_in('"name":"workloads.exe"', report.out)
+
+
+@test
+def a_batch_file_that_does_not_exist_is_127():
+    result = wine(["run", "--source", "poll", "--", "no-such-batch.cmd"])
+    check_eq(result.code, 127, result.err)
 
 
 @test

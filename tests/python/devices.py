@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""GPUMonitor, NPUMonitor and EnergyMonitor with a fake driver and an injected tree."""
+import os
+import sys
+
+import etwatch
+from lib import BUILD, check, check_eq, main, skip, temp_dir, test
+
+LIBRARY = os.path.join(BUILD, "tests", "libfakenvml.so")
+
+
+def need_library():
+    if sys.platform == "win32" or not os.path.exists(LIBRARY):
+        skip("the fake driver was not built")
+
+
+@test
+def a_gpu_monitor_has_a_dict_per_device():
+    need_library()
+    monitor = etwatch.GPUMonitor.create(nvml_library=LIBRARY, sys_root="/none")
+    check(monitor is not None, "no monitor")
+    device, = monitor.get_metrics()
+    check_eq((device["gpu_util"], device["mem_util"], device["mem_used_mb"], device["mem_total_mb"], device["temperature"],
+              device["power_watts"]), (0, 7, 2048, 141 * 1024, 47, 100))
+
+
+@test
+def without_devices_there_is_no_monitor_and_no_value():
+    check_eq(etwatch.GPUMonitor.create(nvml_library="none", sys_root="/none"), None)
+    npu = etwatch.NPUMonitor(sys_root="/none")
+    check_eq((npu.backend, npu.get_metrics()), (None, []))
+    power = etwatch.EnergyMonitor(nvml_library="none", sys_root="/none").get_power_metrics()
+    check_eq(power["package"], {"watts": None, "joules": None})
+    check_eq(etwatch.EnergyMonitor.calculate_efficiency({"cpu_seconds": 1}, power), None)
+
+
+@test
+def joules_are_what_the_meter_counted_since_the_monitor_was_made():
+    if sys.platform == "win32":
+        skip("RAPL is read on Linux")
+    with temp_dir() as root:
+        folder = os.path.join(root, "class", "powercap", "intel-rapl:0")
+        os.makedirs(folder)
+        for name, value in (("name", "package-0"), ("energy_uj", 1000000), ("max_energy_range_uj", 1 << 40)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(f"{value}\n")
+        monitor = etwatch.EnergyMonitor(nvml_library="none", sys_root=root)
+        check_eq(monitor.get_power_metrics()["package"]["joules"], 0)
+        with open(os.path.join(folder, "energy_uj"), "r+", encoding="utf-8") as file:
+            file.write("4000000\n")
+        joules = 0
+        while not joules:
+            joules = monitor.get_power_metrics()["package"]["joules"]
+        for _ in range(3):
+            joules = monitor.get_power_metrics()["package"]["joules"]
+        check_eq(joules, 3)
+
+
+main()

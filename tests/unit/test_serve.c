@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: MIT */
+/* The server without a socket: requests, history, groups, what Prometheus and the API show. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "serve/prometheus.h"
+#include "serve/routes.h"
+#include "test.h"
+
+#define S UINT64_C(1000000000)
+
+/* ------------------------------------------------------------------------- requests */
+
+TEST(hosts_other_than_loopback_are_refused)
+{
+    static const char *const names[] = {"web1.example", "10.0.0.7", NULL};
+    static const struct {
+        const char *remark, *host;
+        bool allowed;
+    } rows[] = {
+        {"loopback", "127.0.0.1:9797", true},
+        {"without a port", "localhost", true},
+        {"case", "LocalHost:1", true},
+        {"v6", "[::1]:9797", true},
+        {"given name", "WEB1.example:9797", true},
+        {"given address", "10.0.0.7", true},
+        {"rebinding", "evil.example:9797", false},
+        {"suffix", "127.0.0.1.evil.example", false},
+        {"prefix", "evil.127.0.0.1", false},
+        {"credentials", "127.0.0.1@evil.example", false},
+        {"port that is none", "127.0.0.1:x", false},
+        {"empty port", "127.0.0.1:", false},
+        {"empty", "", false},
+        {"open bracket", "[::1", false},
+        {"missing", NULL, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        test_row(rows[i].remark);
+        CHECK_EQ_INT(ew_request_host_allowed(rows[i].host, names), rows[i].allowed);
+    }
+}
+
+TEST(pages_of_other_sites_are_refused)
+{
+    struct ew_request request = {.host = "127.0.0.1:9797"};
+    CHECK(ew_request_same_origin(&request));
+    request.origin = "http://127.0.0.1:9797";
+    CHECK(ew_request_same_origin(&request));
+    request.origin = "http://evil.example";
+    CHECK(!ew_request_same_origin(&request));
+    request.origin = "null";
+    CHECK(!ew_request_same_origin(&request));
+    request.origin = NULL;
+    request.fetch_site = "cross-site";
+    CHECK(!ew_request_same_origin(&request));
+    request.fetch_site = "same-site";
+    CHECK(!ew_request_same_origin(&request));
+    request.fetch_site = "same-origin";
+    CHECK(ew_request_same_origin(&request));
+}
+
+TEST(only_the_exact_token_is_accepted)
+{
+    struct ew_request request = {0};
+    const char *token = "0123456789abcdef";
+    CHECK(!ew_request_authorized(&request, token));
+    request.authorization = "Bearer 0123456789abcdef";
+    CHECK(ew_request_authorized(&request, token));
+    request.authorization = "Bearer 0123456789abcdef0123456789abcdef";
+    CHECK(!ew_request_authorized(&request, token));
+    request.authorization = "Bearer 0123456789abcde";
+    CHECK(!ew_request_authorized(&request, token));
+    request.authorization = "Bearer ";
+    CHECK(!ew_request_authorized(&request, token));
+    request.authorization = "Basic 0123456789abcdef";
+    CHECK(!ew_request_authorized(&request, token));
+    request.authorization = NULL;
+    request.cookie = "a=b; etwatch_token=0123456789abcdef";
+    CHECK(ew_request_authorized(&request, token));
+    request.cookie = "etwatch_token=0123456789abcdeg; xetwatch_token=0123456789abcdef";
+    CHECK(!ew_request_authorized(&request, token));
+}
+
+TEST(malformed_targets_are_refused)
+{
+    static const struct {
+        const char *remark, *target;
+        bool good;
+    } rows[] = {
+        {"plain", "/metrics", true},
+        {"query", "/a?from=-60000&metrics=cpu_ns%2Crss_bytes", true},
+        {"traversal in escapes", "/%2e%2e/etc/passwd", false},
+        {"no slash", "metrics", false},
+        {"control character", "/a?x=%00", false},
+        {"line end", "/a?x=%0d%0aSet-Cookie:", false},
+        {"short escape", "/a?x=%4", false},
+        {"bad escape", "/a?x=%zz", false},
+        {"twice", "/a?x=1&x=2", false},
+        {"no value", "/a?x", false},
+        {"no key", "/a?=1", false},
+        {"trailing", "/a?x=1&", false},
+        {"invalid UTF-8", "/a?x=%ff", false},
+        {"too many", "/a?a=1&b=1&c=1&d=1&e=1&f=1&g=1&h=1&i=1", false},
+        {"script", "/<script>", false},
+    };
+    struct ew_query query;
+    char path[256];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        test_row(rows[i].remark);
+        CHECK_EQ_INT(ew_request_split(rows[i].target, path, sizeof path, &query), rows[i].good);
+    }
+    CHECK(ew_request_split("/p?metrics=a%2Cb+c", path, sizeof path, &query));
+    CHECK_EQ_STR(ew_query_get(&query, "metrics"), "a,b c");
+}
+
+TEST(openmetrics_is_used_only_if_preferred)
+{
+    CHECK(!ew_request_wants_openmetrics(NULL));
+    CHECK(!ew_request_wants_openmetrics("*/*"));
+    CHECK(!ew_request_wants_openmetrics("text/plain"));
+    CHECK(ew_request_wants_openmetrics(
+        "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"));
+    CHECK(!ew_request_wants_openmetrics("application/openmetrics-text;q=0.2,text/plain;q=0.5"));
+    CHECK(!ew_request_wants_openmetrics("application/openmetrics-text;version=0.0.1,text/plain"));
+}
+
+/* -------------------------------------------------------------------------- history */
+
+TEST(history_returns_what_was_appended_newest_first)
+{
+    uint8_t types[EW_HISTORY_VALUES] = {EW_HISTORY_DOUBLE, EW_HISTORY_U64, EW_HISTORY_I64};
+    struct ew_history history;
+    struct ew_history_point point;
+    struct etwatch_metric_set has = {{7}};
+    uint64_t marks[2] = {0, 0}, values[3] = {0, 0, (uint64_t)-5};
+    double percent = 12.345;
+    CHECK_EQ_INT(ew_history_init(&history, 1 << 16, 0, types), 0);
+    memcpy(&values[0], &percent, sizeof percent);
+    for (uint64_t i = 1; i <= 5000; i++) {
+        values[1] = i * 1000000007;
+        CHECK(ew_history_append(&history, &marks[i % 2], i * S, S, i % 3 != 0, &has, values));
+    }
+    uint64_t mark = marks[1], expected = 4999;
+    uint32_t found = 0;
+    for (; ew_history_read(&history, mark, &point); mark = point.before, expected -= 2, found++) {
+        CHECK_EQ_UINT(point.t_ns, expected * S);
+        CHECK_EQ_UINT(point.values[1], expected * 1000000007);
+        CHECK_EQ_INT((int64_t)point.values[2], -5);
+        CHECK_NEAR(ew_catalog_number(EW_HISTORY_DOUBLE, point.values[0]), 12.345, 1e-9);
+        CHECK_EQ_INT(point.complete, expected % 3 != 0);
+    }
+    CHECK(found > 100 && found < 2500);
+    CHECK_EQ_UINT(history.overwritten + 2 * found, 5000 - (5000 - history.overwritten) % 2);
+    CHECK(history.head - history.tail <= history.size);
+    ew_history_done(&history);
+}
+
+TEST(history_forgets_what_is_older_than_its_retention)
+{
+    uint8_t types[EW_HISTORY_VALUES] = {0};
+    struct ew_history history;
+    struct etwatch_metric_set has = {{1}};
+    uint64_t mark = 0, value = 1;
+    CHECK_EQ_INT(ew_history_init(&history, 1 << 16, 60 * S, types), 0);
+    for (uint64_t i = 1000; i < 1300; i++)
+        CHECK(ew_history_append(&history, &mark, i * S, S, true, &has, &value));
+    CHECK_EQ_UINT(ew_history_oldest_ns(&history), (1299 - 60) * S);
+    ew_history_done(&history);
+}
+
+/* ---------------------------------------------------------------------------- state */
+
+static void feed(struct ew_state *state, const struct etwatch_sample *sample)
+{
+    struct ew_buf frames;
+    struct ew_bytes body;
+    size_t at = 0;
+    uint32_t type;
+    bool broken;
+    ew_buf_init(&frames, 0, NULL, NULL);
+    ew_wire_sample(&frames, sample);
+    CHECK(ew_wire_next((const uint8_t *)frames.data, frames.len, &at, &type, &body, &broken));
+    CHECK_EQ_UINT(at, frames.len);
+    ew_state_frame(state, type, &body);
+    ew_buf_done(&frames);
+}
+
+static struct etwatch_sample sample_of(uint32_t type, uint32_t pid, const char *name, uint64_t t_ns,
+                                       uint64_t cpu_ns)
+{
+    struct etwatch_sample sample = {.size = sizeof sample,
+                                    .type = type,
+                                    .pid = pid,
+                                    .start_ns = pid * S,
+                                    .t_ns = t_ns,
+                                    .dt_ns = S / 10,
+                                    .name = name,
+                                    .flags = ETWATCH_SAMPLE_COMPLETE};
+    if (type != ETWATCH_TYPE_SAMPLE)
+        return sample;
+    etwatch_metric_set_add(&sample.has, ETWATCH_M_cpu_ns);
+    etwatch_metric_set_add(&sample.has, ETWATCH_M_rss_bytes);
+    sample.cpu_ns = cpu_ns;
+    sample.rss_bytes = 4096 * pid;
+    return sample;
+}
+
+static void tick(struct ew_state *state, uint32_t pid, const char *name, uint64_t t_ns,
+                 uint64_t cpu_ns)
+{
+    struct etwatch_sample sample = sample_of(ETWATCH_TYPE_SAMPLE, pid, name, t_ns, cpu_ns);
+    feed(state, &sample);
+}
+
+static void life(struct ew_state *state, uint32_t type, uint32_t pid, const char *name,
+                 uint64_t t_ns)
+{
+    struct etwatch_sample sample = sample_of(type, pid, name, t_ns, 0);
+    feed(state, &sample);
+}
+
+static struct ew_state *new_state(uint32_t top, bool pid_label)
+{
+    struct ew_state_options options = {
+        .fine_bytes = 1 << 20, .coarse_bytes = 1 << 20, .top = top, .pid_label = pid_label};
+    struct ew_state *state = ew_calloc(1, sizeof *state);
+    CHECK(state != NULL);
+    CHECK_EQ_INT(ew_state_init(state, &options), 0);
+    state->meta_known = true;
+    return state;
+}
+
+static void free_state(struct ew_state *state)
+{
+    CHECK_EQ_UINT(state->malformed, 0);
+    ew_state_done(state);
+    ew_free(state);
+}
+
+/* The text of /metrics; valid until the next call. */
+static const char *metrics_of(const struct ew_state *state, bool open)
+{
+    static char text[1 << 18];
+    struct ew_buf out;
+    ew_buf_init(&out, 0, NULL, NULL);
+    ew_prometheus_write(state, open, &out);
+    ew_buf_char(&out, '\0');
+    CHECK_EQ_INT(out.error, 0);
+    CHECK(out.len < sizeof text);
+    memcpy(text, out.data, out.len);
+    ew_buf_done(&out);
+    return text;
+}
+
+static double value_of(const char *text, const char *series)
+{
+    const char *at = strstr(text, series);
+    double value = NAN;
+    if (at != NULL)
+        (void)sscanf(at + strlen(series), "%lf", &value);
+    return value;
+}
+
+static double sum_of(const char *text, const char *family)
+{
+    char begin[128];
+    double sum = 0, value;
+    (void)snprintf(begin, sizeof begin, "\n%s{", family);
+    for (const char *at = text; (at = strstr(at, begin)) != NULL; at++) {
+        const char *end = strstr(at, "} ");
+        CHECK(end != NULL && sscanf(end + 2, "%lf", &value) == 1);
+        sum += value;
+    }
+    return sum;
+}
+
+TEST(counters_never_go_back_and_count_everything_once)
+{
+    struct ew_state *state = new_state(3, false);
+    uint64_t given = 0;
+    double before[8] = {0}, other = 0;
+    for (uint64_t second = 100; second < 400; second++) {
+        for (uint32_t p = 0; p < 8; p++) {
+            char name[16];
+            /* Another process is the busiest every 40 seconds. */
+            uint64_t cpu = (second / 40) % 8 == p ? 900000000 : 1000000 * (p + 1);
+            (void)snprintf(name, sizeof name, "p%u", p);
+            tick(state, 10 + p, name, second * S + S / 2, cpu);
+            given += cpu;
+        }
+        if (second % 10 != 0)
+            continue;
+        const char *text = metrics_of(state, false);
+        double now = value_of(text, "cpu_seconds_total{name=\"other\"} ");
+        CHECK(now >= other);
+        other = now;
+        for (uint32_t p = 0; p < 8; p++) {
+            char series[64];
+            (void)snprintf(series, sizeof series, "cpu_seconds_total{name=\"p%u\"} ", p);
+            now = value_of(text, series);
+            CHECK(isnan(now) || now >= before[p]);
+            before[p] = isnan(now) ? before[p] : now;
+        }
+        CHECK(state->shown <= 3);
+    }
+    /* What was shown and is hidden now keeps its part. */
+    double sum = other;
+    for (uint32_t p = 0; p < 8; p++)
+        sum += before[p];
+    CHECK_NEAR(sum, (double)given / 1e9, 10 * 0.95);
+    free_state(state);
+}
+
+TEST(the_number_of_series_is_bounded_by_the_option)
+{
+    struct ew_state *state = new_state(30, false);
+    for (uint64_t second = 100; second < 110; second++)
+        for (uint32_t p = 0; p < 1000; p++) {
+            char name[16];
+            (void)snprintf(name, sizeof name, "p%u", p);
+            tick(state, 10 + p, name, second * S + S / 2, 20000000);
+        }
+    const char *text = metrics_of(state, false);
+    uint32_t series = 0;
+    for (const char *at = text; (at = strstr(at, "\netwatch_process_cpu_seconds_total{")) != NULL;
+         at++)
+        series++;
+    CHECK_EQ_UINT(series, 31);
+    CHECK(strlen(text) < 200000);
+    CHECK_NEAR(sum_of(text, "etwatch_process_resident_memory_bytes"),
+               4096.0 * (1000 * 10 + 999 * 1000 / 2), 1);
+    CHECK_NEAR(sum_of(text, "etwatch_processes"), 1000, 0);
+    free_state(state);
+}
+
+TEST(names_are_escaped_in_labels_and_json)
+{
+    struct ew_state *state = new_state(5, false);
+    tick(state, 7, "<script>\"\\\n\xff", 100 * S, 50000000);
+    tick(state, 7, "<script>\"\\\n\xff", 102 * S, 50000000);
+    tick(state, 8, "other", 102 * S, 50000000);
+    tick(state, 8, "other", 103 * S + 1, 50000000);
+    const char *text = metrics_of(state, false);
+    CHECK_CONTAINS(text, "{name=\"<script>\\\"\\\\\\n\xef\xbf\xbd\"}");
+    CHECK(strstr(strstr(text, "cpu_seconds_total{name=\"other\"}") + 1,
+                 "etwatch_process_cpu_seconds_total{name=\"other\"}") == NULL);
+    struct ew_buf out;
+    ew_buf_init(&out, 0, NULL, NULL);
+    ew_api_processes(state, true, true, &out);
+    ew_buf_char(&out, '\0');
+    CHECK_CONTAINS(out.data, "\"<script>\\\"\\\\\\n\xef\xbf\xbd\"");
+    ew_buf_done(&out);
+    free_state(state);
+}
+
+TEST(openmetrics_ends_with_its_mark_and_names_units)
+{
+    struct ew_state *state = new_state(5, false);
+    tick(state, 7, "a", 100 * S, 50000000);
+    tick(state, 7, "a", 102 * S, 50000000);
+    const char *text = metrics_of(state, true);
+    CHECK_CONTAINS(text, "# TYPE etwatch_process_cpu_seconds counter\n"
+                         "# UNIT etwatch_process_cpu_seconds seconds\n");
+    CHECK_EQ_STR(text + strlen(text) - 6, "# EOF\n");
+    free_state(state);
+}
+
+TEST(a_pid_label_gives_each_process_a_series)
+{
+    struct ew_state *state = new_state(5, true);
+    for (uint64_t t = 100; t < 103; t++) {
+        tick(state, 7, "a", t * S, 50000000);
+        tick(state, 8, "a", t * S, 50000000);
+    }
+    const char *text = metrics_of(state, false);
+    CHECK_CONTAINS(text, "etwatch_process_resident_memory_bytes{name=\"a\",pid=\"7\"} 28672\n");
+    CHECK_CONTAINS(text, "etwatch_process_resident_memory_bytes{name=\"a\",pid=\"8\"} 32768\n");
+    free_state(state);
+}
+
+TEST(exited_processes_are_kept_up_to_a_limit)
+{
+    struct ew_state *state = new_state(5, false);
+    for (uint32_t i = 1; i <= EW_STATE_EXITED_MAX + 500; i++) {
+        life(state, ETWATCH_TYPE_START, i, "short", 100 * S + i);
+        tick(state, i, "short", 100 * S + i, 1000);
+        life(state, ETWATCH_TYPE_EXIT, i, "short", 100 * S + i);
+    }
+    CHECK_EQ_UINT(state->exited_count, EW_STATE_EXITED_MAX);
+    CHECK_EQ_UINT(state->live, 0);
+    CHECK_EQ_UINT(state->process_count, EW_STATE_EXITED_MAX);
+    CHECK_EQ_UINT(ew_state_find(state, 1, S), EW_STATE_NONE);
+    CHECK(ew_state_find(state, 600, 600 * S) != EW_STATE_NONE);
+    life(state, ETWATCH_TYPE_START, 1, "again", 102 * S);
+    CHECK_NEAR(value_of(metrics_of(state, false), "etwatch_process_exits_total{name=\"other\"} "),
+               EW_STATE_EXITED_MAX + 500, 0);
+    free_state(state);
+}
+
+/* --------------------------------------------------------------------------- routes */
+
+static struct ew_response ask(struct ew_state *state, const char *target, const char *token)
+{
+    struct ew_request request = {.method = "GET", .target = target, .host = "127.0.0.1:9797"};
+    struct ew_routes routes = {.state = state, .token = token};
+    struct ew_response response;
+    ew_routes_answer(&routes, &request, 1, &response);
+    ew_buf_char(&response.body, '\0');
+    return response;
+}
+
+static int status_of(struct ew_state *state, const char *target, const char *token)
+{
+    struct ew_response response = ask(state, target, token);
+    ew_buf_done(&response.body);
+    return response.status;
+}
+
+TEST(history_is_a_grid_with_zero_for_idle_and_null_for_unknown)
+{
+    struct ew_state *state = new_state(5, false);
+    life(state, ETWATCH_TYPE_START, 7, "a", 100 * S + 1);
+    tick(state, 7, "a", 101 * S, 500000000);
+    tick(state, 7, "a", 103 * S, 250000000);
+    tick(state, 8, "b", 106 * S, 1);
+    struct ew_response response = ask(
+        state, "/api/v1/processes/7-7000000000/history?metrics=cpu_ns,rss_bytes&from=98000", NULL);
+    CHECK_EQ_INT(response.status, 200);
+    CHECK_CONTAINS(response.body.data, "\"from_ms\":99000,\"to_ms\":103000,\"step_ms\":1000");
+    CHECK_CONTAINS(response.body.data, "\"cpu_ns\":[null,500000000,0,250000000]");
+    CHECK_CONTAINS(response.body.data, "\"rss_bytes\":[null,28672,28672,28672]");
+    ew_buf_done(&response.body);
+    free_state(state);
+}
+
+TEST(routes_refuse_what_they_do_not_know)
+{
+    struct ew_state *state = new_state(5, false);
+    tick(state, 7, "a", 101 * S, 1);
+    tick(state, 7, "a", 103 * S, 1);
+    static const struct {
+        const char *target;
+        int status;
+    } rows[] = {
+        {"/healthz", 200},
+        {"/metrics", 200},
+        {"/metrics?x=1", 400},
+        {"/api/v1/meta", 200},
+        {"/api/v1/processes?exited=1", 200},
+        {"/api/v1/processes?exited=yes", 400},
+        {"/api/v1/processes/7-7000000000", 200},
+        {"/api/v1/processes/7-7000000001", 404},
+        {"/api/v1/processes/7", 404},
+        {"/api/v1/processes/7-7000000000/history?from=x", 400},
+        {"/api/v1/processes/7-7000000000/history?metrics=nothing", 400},
+        {"/api/v1/processes/7-7000000000/history?from=99999999999999999999", 400},
+        {"/api/v1/processes/7-7000000000/threads", 200},
+        {"/api/v1/processes/7-7000000000/secret", 404},
+        {"/../../etc/passwd", 404},
+        {"/api/v1/../../etc/passwd", 404},
+        {"//etc/passwd", 404},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        test_row(rows[i].target);
+        CHECK_EQ_INT(status_of(state, rows[i].target, NULL), rows[i].status);
+    }
+    CHECK_EQ_INT(status_of(state, "/metrics", "0123456789abcdef"), 401);
+    CHECK_EQ_INT(status_of(state, "/healthz", "0123456789abcdef"), 200);
+    CHECK_EQ_INT(status_of(state, "/?token=0123456789abcdef", "0123456789abcdef"), 303);
+    CHECK_EQ_INT(status_of(state, "/?token=0123456789abcdee", "0123456789abcdef"), 401);
+    free_state(state);
+}
+
+TEST(methods_bodies_and_floods_are_refused)
+{
+    struct ew_state *state = new_state(5, false);
+    struct ew_request request = {.method = "POST", .target = "/metrics", .host = "127.0.0.1"};
+    struct ew_routes routes = {.state = state, .rate = 10};
+    struct ew_response response;
+    ew_routes_answer(&routes, &request, S, &response);
+    CHECK_EQ_INT(response.status, 405);
+    ew_buf_done(&response.body);
+    request.method = "GET";
+    request.has_body = true;
+    ew_routes_answer(&routes, &request, S, &response);
+    CHECK_EQ_INT(response.status, 400);
+    ew_buf_done(&response.body);
+    request.has_body = false;
+    int refused = 0;
+    for (int i = 0; i < 20; i++) {
+        ew_routes_answer(&routes, &request, S, &response);
+        refused += response.status == 429;
+        ew_buf_done(&response.body);
+    }
+    CHECK_EQ_INT(refused, 12);
+    ew_routes_answer(&routes, &request, 3 * S, &response);
+    CHECK_EQ_INT(response.status, 200);
+    ew_buf_done(&response.body);
+    free_state(state);
+}
+
+/* ----------------------------------------------------------------------------- feed */
+
+TEST(a_slow_client_of_the_stream_loses_whole_events)
+{
+    struct ew_state *state = new_state(5, false);
+    struct ew_feed stream;
+    char text[4096];
+    CHECK_EQ_INT(ew_feed_init(&stream, 8192), 0);
+    stream.clients = 1;
+    uint64_t position = ew_feed_begin(&stream);
+    tick(state, 7, "a", 101 * S, 1);
+    ew_feed_second(&stream, state, 101 * S);
+    size_t len = ew_feed_read(&stream, &position, text, sizeof text);
+    CHECK(len > 0 && memcmp(text, "event: second\ndata: {", 21) == 0);
+    CHECK_EQ_UINT(ew_feed_read(&stream, &position, text, sizeof text), 0);
+    for (uint64_t i = 0; i < 100; i++)
+        ew_feed_second(&stream, state, (102 + i) * S);
+    len = ew_feed_read(&stream, &position, text, sizeof text);
+    CHECK(len > 0 && memcmp(text, "\n\nevent: lost\n", 14) == 0);
+    len = ew_feed_read(&stream, &position, text, sizeof text);
+    CHECK(len > 0 && memcmp(text, "event: second\ndata: {", 21) == 0);
+    ew_feed_done(&stream);
+    free_state(state);
+}
+
+static int make_state(void *ctx)
+{
+    struct ew_state_options options = {.fine_bytes = 1 << 16, .coarse_bytes = 1 << 16, .top = 2};
+    struct ew_state state;
+    (void)ctx;
+    int rc = ew_state_init(&state, &options);
+    if (rc == 0)
+        ew_state_done(&state);
+    return rc;
+}
+
+TEST(a_state_that_finds_no_memory_leaves_nothing_behind)
+{
+    TORTURE(make_state, NULL);
+}
