@@ -24,6 +24,7 @@ ONE_BAR = 2.0
 RATE_BAR = 0.1
 GROWTH_BAR_MB = 1.0
 ARROW_BAR = 1.2
+CONSUMER_ARROW_BAR, CONSUMER_OBJECTS_BAR = 5.0, 0.3  # million events a second
 PEER = os.path.join(HERE, "lib", "python_peer.py")
 
 
@@ -184,6 +185,19 @@ def arrow(bench, section, events, repeat):
         section.add(f"recording to polars{what}", "times the C reader", ratio[1:], bar=bar)
 
 
+def consumer(bench, section, events, repeat):
+    path = etl.make(bench, "consumer.etl", "bench", "--events", events)
+    for how, what, bar in (("arrow", "as Arrow", CONSUMER_ARROW_BAR), ("objects", "as Python objects", CONSUMER_OBJECTS_BAR),
+                           ("fields", "as Python objects with their fields", None)):
+        rates = []
+        for _ in range(repeat):
+            got = answer([sys.executable, PEER, "consumer", path, how], environment(bench))
+            rates.append(got["events"] / got["seconds"] / 1e6)
+            show(f"ETWConsumer {what}: {rates[-1]:.2f} M/s")
+        section.add(f"ETWConsumer on a recording, {what}", "M events/s", rates, bar=bar, at_least=True,
+                    note=f"{got['events'] / 1e6:.2f} M events")
+
+
 def answer(argv, env):
     done = subprocess.run(argv, check=False, capture_output=True, text=True, env=env)
     if done.returncode != 0:
@@ -213,4 +227,6 @@ def run(bench):
         stress(bench, section, 60.0 * bench.minutes if bench.minutes else 5 if bench.quick else 60)
     if bench.wanted("arrow"):
         arrow(bench, section, 1_000_000 if bench.quick else 10_000_000, recordings)
+    if bench.wanted("consumer"):
+        consumer(bench, section, 1_000_000 if bench.quick else 5_000_000, recordings)
     return section

@@ -65,6 +65,26 @@ def polars(path, fields=""):
     return {"events": frame.height, "seconds": took, "peak_mb": peak_mb}
 
 
+def consumer(path, how):
+    """Events a second as Arrow batches, as objects with four attributes, or with their fields."""
+    import etwatch
+    from etwatch import _arrow
+    count = 0
+    begin = time.perf_counter()
+    if how == "arrow":
+        source = etwatch.ETWConsumer(file=path, fields=False)
+        for batch in _arrow.Stream(source._open().open_stream):
+            count += len(batch)
+    else:
+        for event in etwatch.ETWConsumer(file=path):
+            count += 1
+            if how == "fields":
+                _ = event.fields
+            else:
+                _ = event.type, event.timestamp, event.process_id, event.thread_id
+    return {"events": count, "seconds": time.perf_counter() - begin}
+
+
 def main():
     signal.signal(signal.SIGTERM, lambda _number, _frame: stopped.set())
     mode, *rest = sys.argv[1:]
@@ -76,6 +96,8 @@ def main():
         out = batch(float(rest[0]))
     elif mode == "one":
         out = one(float(rest[0]), [int(pid) for pid in rest[1:]])
+    elif mode == "consumer":
+        out = consumer(*rest)
     else:
         out = polars(*rest)
     print(json.dumps(out, default=str), flush=True)
