@@ -251,12 +251,14 @@ static void name_unknown(struct ew_decoder *decoder, const struct ew_record *rec
 void ew_decoder_names(struct ew_decoder *decoder, const struct ew_record *record,
                       struct ew_event_names *ret_names)
 {
+    struct ew_kernel_name kernel;
     ret_names->origin = EW_SCHEMA_KERNEL;
-    if (record->kind <= EW_RECORD_CLASSIC &&
-        ew_kernel_names(record, decoder->event, &ret_names->provider, &ret_names->event)) {
-        ew_kernel_known(record, &ret_names->named, &ret_names->laid_out);
+    if (record->kind <= EW_RECORD_CLASSIC && ew_kernel_names(record, decoder->event, &kernel)) {
+        ret_names->provider = kernel.provider;
+        ret_names->event = kernel.event;
+        ret_names->named = kernel.named;
         /* KernelTraceControl may describe what the tables lack. */
-        ret_names->laid_out = ret_names->laid_out || ew_decoder_schema(decoder, record) != NULL;
+        ret_names->laid_out = kernel.laid_out || ew_decoder_schema(decoder, record) != NULL;
         return;
     }
     ret_names->named = ret_names->laid_out = true;

@@ -58,14 +58,18 @@ static const struct ew_kernel_event *find_event(uint8_t class_id, uint8_t opcode
     const struct ew_kernel_event *best = NULL;
     for (size_t i = 0; i < classes[class_id]->event_count; i++) {
         const struct ew_kernel_event *event = &classes[class_id]->events[i];
-        if (event->opcode == opcode && (!best || event->version <= version))
+        if (event->opcode != opcode) {
+            if (best != NULL)
+                break; /* the rows of an opcode are adjacent */
+        } else if (best == NULL || event->version <= version) {
             best = event;
+        }
     }
     return best;
 }
 
 bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME_SIZE],
-                     const char **ret_provider, const char **ret_event)
+                     struct ew_kernel_name *ret)
 {
     uint8_t opcode, class_id = ew_kernel_class_of(record, &opcode);
     if (class_id == EW_KERNEL_NO_CLASS && record->kind != EW_RECORD_KERNEL)
@@ -73,13 +77,15 @@ bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME
     const struct ew_kernel_event *event = find_event(class_id, opcode, record->version);
     const struct ew_kernel_class *known =
         class_id < EW_KERNEL_CLASS_COUNT ? classes[class_id] : NULL;
-    *ret_provider = known ? known->provider : "Windows Kernel";
+    ret->provider = known ? known->provider : "Windows Kernel";
     /* For these two PerfView uses the name from Windows, which is this provider. */
     if ((class_id == EW_KERNEL_SYSTEMCONFIG && opcode == 25) ||
         (class_id == EW_KERNEL_IMAGE && opcode == 33))
-        *ret_provider = "MSNT_SystemTrace";
+        ret->provider = "MSNT_SystemTrace";
+    ret->named = event != NULL;
+    ret->laid_out = event != NULL && event->items != NULL;
     if (event) {
-        *ret_event = event->name;
+        ret->event = event->name;
         return true;
     }
     const char *name = known                              ? known->name
@@ -89,16 +95,8 @@ bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME
         snprintf(scratch, EW_KERNEL_NAME_SIZE, "%s/Opcode(%u)", name, opcode);
     else
         snprintf(scratch, EW_KERNEL_NAME_SIZE, "Group(%u)/Opcode(%u)", record->group, opcode);
-    *ret_event = scratch;
+    ret->event = scratch;
     return true;
-}
-
-void ew_kernel_known(const struct ew_record *record, bool *ret_named, bool *ret_laid_out)
-{
-    uint8_t opcode, class_id = ew_kernel_class_of(record, &opcode);
-    const struct ew_kernel_event *event = find_event(class_id, opcode, record->version);
-    *ret_named = event != NULL;
-    *ret_laid_out = event != NULL && event->items != NULL;
 }
 
 /* --------------------------------------------------------------------- fields */

@@ -15,15 +15,18 @@
 /* Buffer size for names that are not in the tables: "SystemConfig/Opcode(255)". */
 enum { EW_KERNEL_NAME_SIZE = 40 };
 
+struct ew_kernel_name {
+    const char *provider, *event;
+    bool named, laid_out; /* whether the tables have its name, and the layout of its fields */
+};
+
 /*
  * Provider and event by their PerfView names: "Windows Kernel", "Thread/CSwitch". Constants, except
  * for an unknown opcode of a known class ("Thread/Opcode(123)"), which is written to scratch.
  * False: not one of these classes, nothing is written.
  */
 bool ew_kernel_names(const struct ew_record *record, char scratch[EW_KERNEL_NAME_SIZE],
-                     const char **ret_provider, const char **ret_event);
-/* Whether the tables have its name, and the layout of its fields. */
-void ew_kernel_known(const struct ew_record *record, bool *ret_named, bool *ret_laid_out);
+                     struct ew_kernel_name *ret);
 
 /*
  * Appends every field by its documented name. 1: all fields; 0: the layout is unknown, nothing was

@@ -45,16 +45,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ew_record record;
     struct ew_fields fields;
     char scratch[EW_KERNEL_NAME_SIZE];
-    const char *provider = NULL, *event = NULL;
+    struct ew_kernel_name name;
     uint8_t *payload = make_record(data, size, &record);
     if (!payload)
         return 0;
     ew_fields_init(&fields);
-    bool named = ew_kernel_names(&record, scratch, &provider, &event);
+    bool named = ew_kernel_names(&record, scratch, &name);
     int result = ew_kernel_fields(&record, &fields);
     require(!result || named, "an event with fields has a name");
-    require(!named || (*provider && *event), "names are not empty");
+    require(!named || (*name.provider && *name.event), "names are not empty");
     require(result || fields.count == 0, "an unknown layout has no fields");
+    require(!named || name.laid_out == (result != 0), "fields if and only if there is a layout");
     unsigned sum = check_list(&fields);
     ew_fields_clear(&fields);
     require(ew_kernel_fields(&record, &fields) == result, "the same result again");

@@ -228,9 +228,9 @@ static void decode_file(const char *path, struct tally *tally)
         for (int i = 0; i < count; i++) {
             struct ew_event event;
             char scratch[EW_KERNEL_NAME_SIZE];
-            const char *provider, *name;
+            struct ew_kernel_name name;
             tally->short_typed += !ew_decode_event(&records[i], &event);
-            if (!ew_kernel_names(&records[i], scratch, &provider, &name)) {
+            if (!ew_kernel_names(&records[i], scratch, &name)) {
                 tally->foreign++;
                 continue;
             }

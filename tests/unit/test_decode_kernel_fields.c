@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "decode/kernel.h"
+#include "decode/kernel_table.h"
 #include "kernel_payload.h"
 
 struct decoded {
@@ -370,11 +371,33 @@ TEST(pointers_wider_than_the_header_declares_are_decoded)
 static void check_names(const struct ew_record *record, const char *provider, const char *event)
 {
     char scratch[EW_KERNEL_NAME_SIZE];
-    const char *got_provider, *got_event;
+    struct ew_kernel_name got;
     test_row(event);
-    CHECK(ew_kernel_names(record, scratch, &got_provider, &got_event));
-    CHECK_EQ_STR(got_provider, provider);
-    CHECK_EQ_STR(got_event, event);
+    CHECK(ew_kernel_names(record, scratch, &got));
+    CHECK_EQ_STR(got.provider, provider);
+    CHECK_EQ_STR(got.event, event);
+}
+
+TEST(rows_of_an_opcode_are_adjacent)
+{
+    static const struct ew_kernel_class *const all[] = {
+        &ew_kernel_process,      &ew_kernel_thread,     &ew_kernel_image,    &ew_kernel_stackwalk,
+        &ew_kernel_perfinfo,     &ew_kernel_memory,     &ew_kernel_diskio,   &ew_kernel_fileio,
+        &ew_kernel_registry,     &ew_kernel_splitio,    &ew_kernel_tcpip,    &ew_kernel_udpip,
+        &ew_kernel_systemconfig, &ew_kernel_eventtrace, &ew_kernel_pool,     &ew_kernel_heap,
+        &ew_kernel_object,       &ew_kernel_alpc,       &ew_kernel_lost,     &ew_kernel_imageid,
+        &ew_kernel_sysconfig,    &ew_kernel_winsat,     &ew_kernel_metadata,
+    };
+    for (size_t c = 0; c < sizeof all / sizeof *all; c++) {
+        bool seen[256] = {false};
+        test_row(all[c]->name);
+        CHECK(all[c]->event_count > 0);
+        for (size_t i = 0; i < all[c]->event_count; i++) {
+            uint8_t opcode = all[c]->events[i].opcode;
+            CHECK((i > 0 && all[c]->events[i - 1].opcode == opcode) || !seen[opcode]);
+            seen[opcode] = true;
+        }
+    }
 }
 
 TEST(names_are_those_of_perfview)
@@ -425,7 +448,7 @@ TEST(classes_by_their_guid)
     static struct payload payload = {.pointer_size = 8};
     struct ew_record record = kernel_record(&payload, 0, 35, 0);
     char scratch[EW_KERNEL_NAME_SIZE];
-    const char *provider, *event;
+    struct ew_kernel_name name;
     record.kind = EW_RECORD_CLASSIC;
     record.provider = control_guid;
     check_names(&record, "Windows Kernel", "SysConfig/VolumeMapping");
@@ -436,13 +459,13 @@ TEST(classes_by_their_guid)
     check_names(&record, "Windows Kernel", "Image/Load");
     static const uint8_t unknown[16] = {0x1d, 0x5d};
     record.provider = unknown;
-    CHECK(!ew_kernel_names(&record, scratch, &provider, &event));
+    CHECK(!ew_kernel_names(&record, scratch, &name));
     struct ew_fields fields;
     ew_fields_init(&fields);
     CHECK_EQ_INT(ew_kernel_fields(&record, &fields), 0);
     record.kind = EW_RECORD_MANIFEST;
     record.provider = image_guid;
-    CHECK(!ew_kernel_names(&record, scratch, &provider, &event));
+    CHECK(!ew_kernel_names(&record, scratch, &name));
     CHECK_EQ_INT(ew_kernel_fields(&record, &fields), 0);
     CHECK_EQ_UINT(fields.count, 0);
     ew_fields_done(&fields);
