@@ -187,6 +187,83 @@ TEST(a_full_table_keeps_its_limit_when_everything_is_watched)
             more_processes_than_the_table_holds(sources[i], 1);
 }
 
+enum {
+    KIB = 1024,
+    MEMORY_MIN = 16 * KIB,
+    MEMORY_MAX = 64 * 1024 * KIB,
+    MORE_MEMORY = 128 * KIB,
+    MANY = 600,
+};
+
+/* The smallest power of two with which a monitor opens. Each smaller one fails and says why. */
+static uint64_t find_least_memory(struct etwatch_config *config)
+{
+    int rc = ETWATCH_ELIMIT, refused = 0;
+    uint64_t bytes = MEMORY_MIN;
+    for (; rc != 0 && bytes <= MEMORY_MAX; bytes *= 2) {
+        struct etwatch_monitor *monitor = NULL;
+        struct etwatch_error_info error = {.size = sizeof error};
+        config->max_memory_bytes = bytes;
+        CHECK_EQ_INT(etwatch_monitor_new(config, NULL, &monitor, NULL), 0);
+        rc = etwatch_monitor_open(monitor, &error);
+        etwatch_monitor_free(monitor);
+        if (rc == 0)
+            break;
+        refused++;
+        CHECK_EQ_INT(rc, ETWATCH_ELIMIT);
+        CHECK_CONTAINS(error.message, "more memory is needed than the limit of ");
+        CHECK_CONTAINS(error.fix, "--max-memory");
+    }
+    CHECK_EQ_INT(rc, 0);
+    CHECK(refused > 0);
+    return bytes;
+}
+
+static void more_processes_than_the_memory_holds(uint32_t source)
+{
+    struct etwatch_config config = listening_config(source);
+    int fd[2];
+    char byte;
+    pid_t head = start_crowd(MANY, fd);
+    uint32_t pid = (uint32_t)head;
+    config.pids = &pid;
+    config.pid_count = 1;
+    config.max_memory_bytes = find_least_memory(&config) + MORE_MEMORY;
+    struct etwatch_monitor *monitor = new_monitor(&config, &listening);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    poll_for(monitor, 50);
+    CHECK(write(fd[1], "g", 1) == 1);
+    CHECK(read(fd[0], &byte, 1) == 1);
+    for (int i = 0; i < 500 && story.lost_table == 0; i++)
+        poll_for(monitor, 20);
+    poll_for(monitor, 300);
+    struct etwatch_stats stats = stats_of(monitor);
+    CHECK(stats.processes > 0);
+    CHECK(stats.processes + stats.threads < 2u * MANY); /* each process has a thread */
+    CHECK(story.lost_table > 0);
+    CHECK_EQ_UINT(stats.lost, story.lost_table);
+
+    /* There is room again: new processes are reported. */
+    close(fd[1]);
+    waitpid(head, NULL, 0);
+    close(fd[0]);
+    CHECK(poll_until_empty(monitor));
+    pid_t busy = start_busy();
+    CHECK_EQ_INT(etwatch_monitor_add(monitor, (uint32_t)busy), 0);
+    int seen = poll_until(monitor, ETWATCH_TYPE_START, busy);
+    end_child(busy);
+    CHECK(seen);
+    CHECK(poll_until(monitor, ETWATCH_TYPE_EXIT, busy));
+    etwatch_monitor_free(monitor);
+}
+
+TEST(a_monitor_at_its_memory_limit_counts_what_it_drops_and_goes_on)
+{
+    for (int i = 0; i < SOURCE_COUNT; i++)
+        if (can_open(sources[i]))
+            more_processes_than_the_memory_holds(sources[i]);
+}
+
 static pthread_barrier_t there;
 
 static void *spin(void *arg)
