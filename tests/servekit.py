@@ -15,10 +15,16 @@ UNDER_WINE = os.environ.get("ETWATCH_UNDER_WINE") == "1"
 
 
 class Server:
-    """The program and where it listens."""
+    """The program, where it listens, and what it printed until then."""
 
-    def __init__(self, child, scheme, address, port):
-        self.child, self.scheme, self.address, self.port = child, scheme, address, port
+    def __init__(self, child, scheme, address, port, printed=b""):
+        self.child, self.scheme, self.address, self.port, self.printed = child, scheme, address, port, printed
+
+    def stop(self):
+        """Ends it as a service manager does; everything that it printed."""
+        self.child.terminate()
+        _, rest = self.child.communicate(timeout=30)
+        return (self.printed + rest).decode(errors="replace")
 
     def get(self, path, method="GET", headers=None, timeout=20):
         """(status, headers, text)."""
@@ -77,13 +83,13 @@ def need_serve():
         skip("serve does not work on Windows yet")
 
 
-def serve(*options, source="poll", environment=None, listen="127.0.0.1:0"):
+def serve(*options, source="poll", environment=None, listen="127.0.0.1:0", **start_options):
     """Starts the server on a free port and waits until it says where."""
     need_serve()
     arguments = ["serve", "--listen", listen, *options]
     if source:
         arguments += ["--source", source]
-    child = start(arguments, env={**os.environ, **(environment or {})})
+    child = start(arguments, env={**os.environ, **(environment or {})}, **start_options)
     text = b""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
@@ -96,7 +102,7 @@ def serve(*options, source="poll", environment=None, listen="127.0.0.1:0"):
         found = re.search(rb"serving (https?)://\[?([0-9a-f.:]+?)\]?:(\d+)/", text)
         if found:
             address = found[2].decode()
-            return Server(child, found[1].decode(), "127.0.0.1" if address == "0.0.0.0" else address, int(found[3]))
+            return Server(child, found[1].decode(), "127.0.0.1" if address == "0.0.0.0" else address, int(found[3]), text)
     if b"no HTTP server" in text:
         skip("this build has no HTTP server")
     raise Failed(f"serve does not start: {text.decode(errors='replace')}")

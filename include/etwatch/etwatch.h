@@ -626,7 +626,8 @@ struct etwatch_config {
     /* The most memory that the library holds for this monitor at a time; not what callbacks
      * allocate, nor the buffers of the kernel. Near it the tables do not grow: idle threads are
      * evicted, further processes and threads are a loss of stage ETWATCH_LOSS_TABLE. A monitor that
-     * cannot even start fails with ETWATCH_ELIMIT. 0 = 1 GiB. */
+     * cannot even list the processes, when it starts or after one was added, fails with
+     * ETWATCH_ELIMIT. 0 = 1 GiB. */
     uint64_t max_memory_bytes;
     /* Exact GPU times of CUDA programs (gpu.h), read in each delivery, which then waits 400 ms for
      * them; with polling a sample has the GPU time of 400 ms before. NULL = none. */

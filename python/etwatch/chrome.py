@@ -9,10 +9,13 @@ kernel says that its threads did. The recording itself is not changed, and its p
 import argparse
 import gzip
 import json
+import math
 import os
 import shutil
 import sys
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+from ._private_file import replacing
 
 __all__ = ["Merged", "merge"]
 
@@ -131,6 +134,12 @@ def _load(path: _Path) -> Tuple[List[Dict[str, Any]], Optional[_Origin]]:
     return events, origin
 
 
+def _ns(microseconds: Any) -> int:
+    if not math.isfinite(microseconds):
+        raise ValueError(f"a time that is no number: {microseconds}")
+    return int(microseconds * 1000)
+
+
 def _convert(events: List[Dict[str, Any]], origin: _Origin, label: str, counts: List[int]) -> Iterator[bytes]:
     tracks = _Tracks(label, events)
     for event in events:
@@ -141,12 +150,12 @@ def _convert(events: List[Dict[str, Any]], origin: _Origin, label: str, counts: 
             counts[2] += 1
             continue
         track, described = tracks.track(event)
-        t_ns = origin.ns + int(at * 1000)
+        t_ns = origin.ns + _ns(at)
         name, category = str(event.get("name", "")), event.get("cat")
         category = category if isinstance(category, str) else None
         if kind == "X":
             length = event.get("dur", 0)
-            end_ns = t_ns + int(length * 1000 if isinstance(length, (int, float)) else 0)
+            end_ns = t_ns + _ns(length if isinstance(length, (int, float)) else 0)
             counts[0] += 1
             yield described + _event(origin.clock, t_ns, track, _BEGIN, name, category) + _event(origin.clock, end_ns, track, _END)
         elif kind == "B":
@@ -162,6 +171,8 @@ def _convert(events: List[Dict[str, Any]], origin: _Origin, label: str, counts: 
 def merge(trace: _Path, chrome: _Path, output: _Path, *, begin_ns: Optional[int] = None,
           label: Optional[str] = None) -> Merged:
     """Writes the recording `trace` (.pftrace) and the slices of `chrome` (.json, .json.gz) to `output`.
+
+    A new file has the mode 0600; it appears when it is complete. A symbolic link of another user is refused.
 
     begin_ns: the Unix time in ns of the time 0 of `chrome`. It is known for files of torch.profiler and VizTracer; for
     others it is needed (ONNX Runtime: session.get_profiling_start_time_ns()). label: the name of the tracks; None: that of
@@ -184,7 +195,7 @@ def merge(trace: _Path, chrome: _Path, output: _Path, *, begin_ns: Optional[int]
         if source.read(1) != b"\x0a":
             raise ValueError(f"{os.fspath(trace)} is not a recording in Perfetto's format (.pftrace)")
         source.seek(0)
-        with open(output, "wb") as target:
+        with replacing(output) as target:
             shutil.copyfileobj(source, target, 1 << 20)
             for packets in _convert(events, origin, label or os.path.basename(os.fspath(chrome)), counts):
                 target.write(packets)

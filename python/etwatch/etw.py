@@ -13,6 +13,7 @@ from . import _abi, _native, _system
 from ._batch import METRIC_NAMES, SOURCES
 from ._engine import BatchCallback, Engine, SampleCallback, flag_bits, logger
 from ._monitor import make_config
+from ._private_file import appending
 from ._slow_groups import SlowGroup
 from ._summary import ProcessSummary, Spread
 from .base import BaseMonitor, MemoryUsage
@@ -610,7 +611,7 @@ class _Writer:
     """Appends samples as JSON Lines to a file, for storage.persist_to_disk."""
 
     def __init__(self, path: str) -> None:
-        self._file = open(path, "a", encoding="utf-8")
+        self._file = appending(path)
 
     def __call__(self, samples: List[MetricSample]) -> None:
         rows = getattr(samples, "samples", None)

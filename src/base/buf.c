@@ -259,10 +259,16 @@ static char *json_escape(char *at, uint32_t code)
     return at;
 }
 
-/* Characters that JSON allows but some readers take for line ends (Python's splitlines). */
-static bool splits_lines(uint32_t code)
+/*
+ * Characters that a terminal may interpret instead of showing: controls (C0, DEL, C1), line
+ * separators (some readers of JSON Lines take them for line ends too), marks that change the
+ * direction of text.
+ */
+static bool acts_on_terminal(uint32_t code)
 {
-    return code == 0x85 || code == 0x2028 || code == 0x2029;
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
+           (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F ||
+           code == 0x061C || code == EW_UTF8_INVALID;
 }
 
 char *ew_raw_json_string(char *at, const char *text, size_t len)
@@ -281,7 +287,7 @@ char *ew_raw_json_string(char *at, const char *text, size_t len)
         uint32_t code;
         size_t taken = ew_utf8_decode(text + i, len - i, &code);
         bool bad = code == EW_UTF8_INVALID;
-        if (!bad && (code < 0x80 || splits_lines(code))) {
+        if (!bad && (code < 0x80 || acts_on_terminal(code))) {
             at = json_escape(at, code);
         } else {
             memcpy(at, bad ? replacement : text + i, bad ? sizeof replacement - 1 : taken);
@@ -299,14 +305,6 @@ void ew_buf_json_string(struct ew_buf *buf, const char *text, size_t len)
         buf->error = buf->error != 0 ? buf->error : ETWATCH_ELIMIT;
     else
         ew_buf_take(buf, ew_raw_json_string(ew_buf_end(buf), text, len));
-}
-
-/* Characters that a terminal may interpret instead of showing. */
-static bool acts_on_terminal(uint32_t code)
-{
-    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
-           (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F ||
-           code == 0x061C || code == EW_UTF8_INVALID;
 }
 
 enum { CSV_PLAIN, CSV_CHECKED, CSV_QUOTED };

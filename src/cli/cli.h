@@ -63,6 +63,8 @@ bool ew_cli_doctor_metrics(const struct ew_options *options, struct ew_buf *out)
 void ew_print_error(const char *format, ...) EW_PRINTF(1, 2);
 /* The same for information: nothing with -q. */
 void ew_print_info(const struct ew_options *options, const char *format, ...) EW_PRINTF(2, 3);
+/* Says, also with -q, that the system refused the filter; confined: of ew_os_confine_reader etc. */
+void ew_print_if_unconfined(int confined);
 /* The exit code for an error code of the library. */
 int ew_exit_code(int rc);
 /* Prints the error of a library call with its fix. An exit code. */
@@ -357,8 +359,9 @@ struct ew_recording {
 /* The processes that the options select; the caller sets the rest. */
 struct etwatch_trace_options ew_cli_recording_selection(const struct ew_options *options);
 /* Opens the files, and gives up every right but to read them and to write what is open: a recording
- * may be hostile. Call when the output is open. */
-void ew_cli_recording_confine(const struct ew_options *options);
+ * may be hostile. Call when the output is open. An exit code; a filter that the system refuses is
+ * reported and no failure. */
+int ew_cli_recording_confine(const struct ew_options *options);
 /* Opens the output, then the recordings. format 0: no sink. sink_flags: in addition to those of the
  * options. An exit code. */
 int ew_cli_recording_open(struct ew_recording *recording, const struct ew_options *options,

@@ -29,8 +29,9 @@ int ew_cmd_compare(const struct ew_options *options)
     int error = ew_output_open(&output, options->output_path, options->mode);
     if (error != 0)
         return ew_print_write_error(options->output_path, error);
-    ew_cli_recording_confine(options);
-    if (ew_compare_read(&a, options->files.words[0]) < 0)
+    if (ew_cli_recording_confine(options) != EW_EXIT_OK)
+        code = EW_EXIT_FAILED;
+    else if (ew_compare_read(&a, options->files.words[0]) < 0)
         ew_print_error("%s", a.error);
     else if (ew_compare_read(&b, options->files.words[1]) < 0)
         ew_print_error("%s", b.error);

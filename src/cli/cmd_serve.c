@@ -323,9 +323,11 @@ static void wait_for_signal(struct serving *serving)
 /* Perfetto traces have the samples as they were recorded. */
 static int replay(struct serving *serving)
 {
-    ew_cli_recording_confine(serving->options);
+    int code = ew_cli_recording_confine(serving->options);
+    if (code != EW_EXIT_OK)
+        return code;
     print_where(serving);
-    int code = ew_cli_serve_replay(serving->options, &serving->frames);
+    code = ew_cli_serve_replay(serving->options, &serving->frames);
     if (code == EW_EXIT_OK && ew_signals_ending() == 0)
         wait_for_signal(serving);
     int signal = ew_signals_ending();
@@ -384,6 +386,7 @@ int ew_cmd_serve(const struct ew_options *options)
             ew_print_error("%s", text);
             code = EW_EXIT_FAILED;
         }
+        ew_print_if_unconfined(rc < 0 ? 0 : serving.link.confined);
     }
     if (code == EW_EXIT_OK) {
         ew_buf_init(&serving.frames, 8 << 20, ew_server_send, &serving.link);

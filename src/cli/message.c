@@ -41,6 +41,14 @@ void ew_print_info(const struct ew_options *options, const char *format, ...)
     va_end(args);
 }
 
+void ew_print_if_unconfined(int confined)
+{
+    if (confined < 0)
+        ew_print_error("the system refuses the filter of system calls (seccomp): %s; continuing "
+                       "without it",
+                       strerror(-confined));
+}
+
 int ew_exit_code(int rc)
 {
     switch (rc) {

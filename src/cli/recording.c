@@ -101,10 +101,14 @@ struct etwatch_trace_options ew_cli_recording_selection(const struct ew_options 
     };
 }
 
-void ew_cli_recording_confine(const struct ew_options *options)
+int ew_cli_recording_confine(const struct ew_options *options)
 {
-    if (ew_os_file_keep((const char *const *)options->files.words, options->files.count) == 0)
-        (void)ew_os_confine_reader();
+    if (ew_os_file_keep((const char *const *)options->files.words, options->files.count) < 0) {
+        ew_print_error("%s", etwatch_strerror(ETWATCH_ENOMEM));
+        return EW_EXIT_FAILED;
+    }
+    ew_print_if_unconfined(ew_os_confine_reader());
+    return EW_EXIT_OK;
 }
 
 static int open_trace(struct ew_recording *recording)
@@ -163,8 +167,9 @@ int ew_cli_recording_open(struct ew_recording *recording, const struct ew_option
         return ew_print_write_error(options->output_path, error);
     recording->output_open = true;
     ew_signals_init();
-    ew_cli_recording_confine(options);
-    int code = open_trace(recording);
+    int code = ew_cli_recording_confine(options);
+    if (code == EW_EXIT_OK)
+        code = open_trace(recording);
     return code == EW_EXIT_OK && format != 0 ? make_sink(recording, format, sink_flags) : code;
 }
 

@@ -308,6 +308,16 @@ static void read_stacks(struct details *details)
                         : "");
 }
 
+/* Without the message of a refused filter: the start of the server had it. */
+static bool confine(const struct ew_options *options)
+{
+    const char *const *paths = (const char *const *)options->files.words;
+    if (ew_os_file_keep(paths, options->files.count) < 0)
+        return false;
+    (void)ew_os_confine_reader();
+    return true;
+}
+
 void ew_cli_serve_details(void *ctx, const struct ew_serve_request *request,
                           struct ew_server_link *to)
 {
@@ -318,10 +328,10 @@ void ew_cli_serve_details(void *ctx, const struct ew_serve_request *request,
     details->request = request;
     ew_buf_init(&details->frames, FRAMES_MAX, ew_server_send, to);
     bool recorded = details->options->files.count > 0;
-    if (recorded)
-        ew_cli_recording_confine(details->options);
     if (!recorded)
         watch_live(details);
+    else if (!confine(details->options))
+        end_request(details, "out of memory");
     else if (request->kind == EW_SERVE_STACKS)
         read_stacks(details);
     else

@@ -287,9 +287,9 @@ int ew_cli_watch_prepare(struct ew_watch *watch, const struct ew_options *option
     if (error != 0)
         return ew_print_write_error(options->output_path, error);
     watch->output_open = true;
-    if (options->files.count > 0)
-        ew_cli_recording_confine(options);
-    int code = make_windows(watch);
+    int code = options->files.count > 0 ? ew_cli_recording_confine(options) : EW_EXIT_OK;
+    if (code == EW_EXIT_OK)
+        code = make_windows(watch);
     return code != EW_EXIT_OK || format == 0 ? code : make_sink(watch, format);
 }
 
@@ -432,7 +432,7 @@ int ew_cli_watch_open(struct ew_watch *watch, uint32_t pid)
     if (!recorded) {
         ew_os_drop_rights();
         /* Not the threads of devices: a driver's library makes calls of its own. */
-        (void)ew_os_confine_live();
+        ew_print_if_unconfined(ew_os_confine_live());
     }
     begin_output(watch);
     flush(watch);

@@ -65,15 +65,16 @@ void ew_os_thread_drop_rights(void);
  * For programs, not for a library in a foreign process: restricts this process and its later
  * threads to what a reader of recordings needs (what is open, memory, time), or what a monitor
  * that is already open needs. Other system calls fail. Cannot be undone. The reader also loses
- * every privilege; see ew_os_file_keep for its files. False: the system has no such filter, or the
- * build was made for a sanitizer, which needs other calls.
+ * every privilege; see ew_os_file_keep for its files. 1: the filter is in force. 0: the system has
+ * no such filter, or the build was made for a sanitizer, which needs other calls. -errno: the
+ * system has filters and refuses this one.
  */
-bool ew_os_confine_reader(void);
-bool ew_os_confine_live(void);
+int ew_os_confine_reader(void);
+int ew_os_confine_live(void);
 /* For the process that serves; its libraries use too many calls to list them. Starting programs,
  * looking into other processes, loading code into the kernel are refused, and, unless `connect`,
  * new sockets: it can then answer, but reach nothing by itself. Needs no_new_privs. */
-bool ew_os_confine_server(bool connect);
+int ew_os_confine_server(bool connect);
 
 /*
  * A file that can be read at any offset and from any thread. Opening fails with ETWATCH_EPERM,

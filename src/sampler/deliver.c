@@ -121,9 +121,7 @@ static void emit_exit(struct ew_sampler *sampler, struct ew_process *process)
 {
     if ((process->flags & EW_P_FORGOTTEN) == 0)
         ew_sample_exit(sampler, process);
-    sampler->recent[sampler->recent_next] = (struct ew_recent_exit){
-        .pid = process->pid, .start_ns = process->start_ns, .exit_ns = process->exit_ns};
-    sampler->recent_next = (sampler->recent_next + 1) % EW_RECENT_EXITS;
+    ew_lifecycle_note_left(sampler, process->pid, process->start_ns, process->exit_ns);
     ew_list_push_exit(sampler, &sampler->dead_processes, process);
 }
 

@@ -222,6 +222,9 @@ struct ew_process *ew_lifecycle_of_reading(struct ew_sampler *sampler,
 /* Ends a process at t_ns; flags: EW_P_REPLACED, EW_P_FORGOTTEN or 0. */
 void ew_lifecycle_end(struct ew_sampler *sampler, struct ew_process *process, uint64_t t_ns,
                       uint32_t flags);
+/* Data that still arrives for this process is late. */
+void ew_lifecycle_note_left(struct ew_sampler *sampler, uint32_t pid, uint64_t start_ns,
+                            uint64_t exit_ns);
 /* Ends all processes that are not known to have existed since since_ns. */
 void ew_lifecycle_all_seen(struct ew_sampler *sampler, uint64_t since_ns);
 /* Counts one item for which the tables had no room; code: ETWATCH_ELIMIT or ETWATCH_ENOMEM. */

@@ -7,8 +7,8 @@
  *
  * Lifecycle facts and readings arrive through different channels of a source, so either may be
  * first: a reading of an unknown process creates it, and an exit waits for the last readings. Late
- * data of a process that has already left is recognized by the list of recent exits; otherwise it
- * would create a process that never ends.
+ * data of a process that has already left, or whose exit a full table refused, is recognized by the
+ * list of recent exits; otherwise it would create a process that never ends.
  */
 #include "sampler/internal.h"
 
@@ -27,20 +27,34 @@ void ew_lifecycle_refuse(struct ew_sampler *sampler, int code, uint64_t t_ns)
 
 /* Whether this belongs to a process that has left the table. start_ns: of the process if exact,
  * else of a thread, which then started before the process exited. */
-static bool has_left(struct ew_sampler *sampler, uint32_t pid, uint64_t start_ns, bool exact,
-                     uint64_t t_ns)
+static bool is_recent(const struct ew_sampler *sampler, uint32_t pid, uint64_t start_ns, bool exact,
+                      uint64_t t_ns)
 {
     for (uint32_t i = 0; i < EW_RECENT_EXITS; i++) {
         const struct ew_recent_exit *recent = &sampler->recent[i];
         if (recent->pid != pid || recent->exit_ns == 0)
             continue;
         bool same = exact ? start_ns == recent->start_ns : start_ns <= recent->exit_ns;
-        if (start_ns != 0 ? same : t_ns <= recent->exit_ns) {
-            sampler->counts.late++;
+        if (start_ns != 0 ? same : t_ns <= recent->exit_ns)
             return true;
-        }
     }
     return false;
+}
+
+static bool has_left(struct ew_sampler *sampler, uint32_t pid, uint64_t start_ns, bool exact,
+                     uint64_t t_ns)
+{
+    bool left = is_recent(sampler, pid, start_ns, exact, t_ns);
+    sampler->counts.late += left;
+    return left;
+}
+
+void ew_lifecycle_note_left(struct ew_sampler *sampler, uint32_t pid, uint64_t start_ns,
+                            uint64_t exit_ns)
+{
+    sampler->recent[sampler->recent_next] =
+        (struct ew_recent_exit){.pid = pid, .start_ns = start_ns, .exit_ns = exit_ns};
+    sampler->recent_next = (sampler->recent_next + 1) % EW_RECENT_EXITS;
 }
 
 static void set_text(struct ew_sampler *sampler, const char **slot, const char *text)
@@ -331,8 +345,12 @@ static void set_exit_totals(struct ew_process *process, const struct ew_process_
 static void end(struct ew_sampler *sampler, const struct ew_process_fact *fact)
 {
     struct ew_process *process = of_fact(sampler, fact);
-    if (process == NULL)
+    if (process == NULL) {
+        /* Refused by a full table. Its last readings may find room, and must not create it. */
+        if (!is_recent(sampler, fact->pid, fact->start_ns, true, fact->t_ns))
+            ew_lifecycle_note_left(sampler, fact->pid, fact->start_ns, fact->t_ns);
         return;
+    }
     bool ended = (process->flags & EW_P_EXITING) != 0;
     if (ended && (process->flags & EW_P_REPLACED) == 0)
         return;

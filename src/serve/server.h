@@ -44,6 +44,7 @@ struct ew_server_link {
     int pid;
     int details_pid; /* 0: none */
     uint16_t port;
+    int confined; /* of the serving process, see ew_os_confine_server */
 };
 
 /* Starts the serving process and waits until it listens. 0, or a negative code with one line in

@@ -212,6 +212,7 @@ static int open_server(struct server *server, const struct ew_server_options *op
 /* The answer of the child: the port, or why there is none. */
 struct report {
     int code;
+    int confined; /* of ew_os_confine_server */
     uint16_t port;
     char text[256];
 };
@@ -234,7 +235,7 @@ static void serve(const struct ew_server_options *options, int fd, int details_f
         report.port = ew_http_port(server.http);
         int error = give_up_rights();
         /* Where the system has no filters the rest still holds. */
-        (void)ew_os_confine_server(options->otlp.post.url != NULL);
+        report.confined = ew_os_confine_server(options->otlp.post.url != NULL);
         if (error == 0 && options->store.dir != NULL)
             report.code = ew_archive_open(&options->store, &server.state, &server.store,
                                           report.text, sizeof report.text);
@@ -469,6 +470,7 @@ int ew_server_start(const struct ew_server_options *options, struct ew_server_li
     while (len < 0 && errno == EINTR);
     if (len == (ssize_t)sizeof report && report.code == 0) {
         ret_link->port = report.port;
+        ret_link->confined = report.confined;
         return 0;
     }
     (void)snprintf(reterr_text, text_size, "%s", report.text);

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Every command gives up its rights before it reads foreign bytes: seen in /proc while its output is blocked."""
+import ctypes
 import fcntl
 import os
+import platform
+import struct
 
 from etlkit import make_etl
-from lib import BUILD, cases, check_eq, end, main, run, skip, start, temp_dir
+from lib import BUILD, cases, check, check_eq, end, main, run, skip, start, temp_dir, test
 from livekit import wait_until
+from servekit import serve
 
 
 def need_filter():
@@ -80,6 +84,32 @@ def a_reader_of_recordings_has_no_rights(arguments, kind):
         check_eq((found["NoNewPrivs"], int(found["CapEff"], 16), int(found["CapPrm"], 16)), ("1", 0, 0), "rights")
 
 
+@cases([("recordings", "pftrace"), ("output of run", "json")])
+def compare_has_no_rights(kind):
+    need_filter()
+    with temp_dir() as folder:
+        paths = [os.path.join(folder, f"{name}.{kind}") for name in "ab"]
+        for path in paths:
+            command = ["record", "-o", path] if kind == "pftrace" else ["run", "--json", "-o", path]
+            check_eq(run([*command, "-q", "--source", "poll", "--hz", "50", "--", "sleep", "0.3"]).code, 0, command[0])
+        found = blocked_status(["compare", "--json", *paths])
+        check_eq((found["NoNewPrivs"], int(found["CapEff"], 16), int(found["CapPrm"], 16)), ("1", 0, 0), "rights")
+
+
+@cases([("etl", "etl"), ("pftrace", "pftrace")])
+def a_server_of_a_recording_has_no_rights(kind):
+    need_filter()
+    if sanitized():
+        skip("a sanitizer needs system calls that the filter refuses")
+    with temp_dir() as folder:
+        server = serve(recording(folder, kind), source=None)
+        for pid in (server.child.pid, server.serving_pid()):
+            wait_until(lambda pid=pid: status(pid)["Seccomp"] == "2", f"a filter for {status(pid)['Name']}")
+            found = status(pid)
+            check_eq((found["NoNewPrivs"], int(found["CapEff"], 16), int(found["CapPrm"], 16)), ("1", 0, 0), f"rights of {found['Name']}")
+        end(server.child)
+
+
 # What monitoring needs: KILL, DAC_READ_SEARCH, SYS_PTRACE, PERFMON, BPF.
 LIVE_CAPS = 1 << 5 | 1 << 2 | 1 << 19 | 1 << 38 | 1 << 39
 
@@ -92,6 +122,18 @@ def a_live_command_keeps_only_what_monitoring_needs(arguments):
     need_filter()
     found = blocked_status(arguments)
     check_eq((found["NoNewPrivs"], int(found["CapEff"], 16) & ~LIVE_CAPS), ("1", 0), "rights")
+
+
+@cases([("events", "auto"), ("polling", "poll")])
+def the_collecting_process_of_a_server_keeps_only_what_monitoring_needs(source):
+    need_filter()
+    if sanitized():
+        skip("a sanitizer needs system calls that the filter refuses")
+    server = serve("-a", source=source)
+    wait_until(lambda: status(server.child.pid)["Seccomp"] == "2", "a filter")
+    found = status(server.child.pid)
+    check_eq((found["NoNewPrivs"], int(found["CapEff"], 16) & ~LIVE_CAPS), ("1", 0), "rights")
+    end(server.child)
 
 
 @cases([("record", ["record", "-a", "-q"]), ("record with a ring", ["record", "-a", "-q", "--ring", "5s"])])
@@ -112,6 +154,54 @@ def the_command_itself_is_not_confined(arguments):
         own = status(os.getpid())
         for name in ("Seccomp", "NoNewPrivs", "CapEff", "CapBnd"):
             check_eq(found[name], own[name], name)
+
+
+def refuse_filters():
+    """From here on this process and its children cannot install a filter: EPERM, as in some containers."""
+    number = {"x86_64": 157, "aarch64": 167}[platform.machine()]  # of prctl
+    code = [(0x20, 0, 0, 0), (0x15, 0, 3, number),      # the system call: prctl, else allowed
+            (0x20, 0, 0, 16), (0x15, 0, 1, 22),         # its first argument: PR_SET_SECCOMP, else allowed
+            (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+    program = b"".join(struct.pack("<HBBI", *one) for one in code)
+    kept = ctypes.create_string_buffer(program, len(program))
+    libc = ctypes.CDLL(None, use_errno=True)
+    head = struct.pack("<H6xQ", len(code), ctypes.addressof(kept))
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, head, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "cannot install the filter of the test")
+
+
+def need_refusal():
+    need_filter()
+    if sanitized():
+        skip("a build for a sanitizer has no filter")
+    if platform.machine() not in ("x86_64", "aarch64"):
+        skip("the number of prctl is not known")
+
+
+REFUSED = "etwatch: the system refuses the filter of system calls (seccomp): Operation not permitted; continuing without it"
+
+
+@cases([("report", ["report", "--json", "FILE"]), ("stat", ["stat", "--json", "-q", "FILE"]), ("export", ["export", "-f", "csv", "FILE"]),
+        ("a live command", ["run", "--json", "-q", "--source", "poll", "--", "true"])])
+def a_command_says_that_its_filter_is_refused(arguments):
+    need_refusal()
+    with temp_dir() as folder:
+        path = recording(folder, "etl")
+        words = [word.replace("FILE", path) for word in arguments]
+        done = run(words, preexec_fn=refuse_filters)
+        check_eq(done.code, 0, done.err)
+        check_eq(done.err.splitlines().count(REFUSED), 1, f"message in {done.err!r}")
+        check(done.out != "", "no output")
+        check(REFUSED not in run(words).err, "the message although the filter is in force")
+
+
+@test
+def a_server_says_that_the_filters_of_both_processes_are_refused():
+    need_refusal()
+    server = serve("-a", preexec_fn=refuse_filters)
+    check_eq(server.get("/healthz")[0], 200, "status")
+    printed = server.stop()
+    check_eq(printed.splitlines().count(REFUSED), 2, f"messages in {printed!r}")
 
 
 main()

@@ -4,10 +4,11 @@ import gzip
 import json
 import os
 
-from lib import check, check_between, check_eq, check_in, main, raises, run, temp_dir, test
+from lib import check, check_between, check_eq, check_in, main, raises, run, skip, temp_dir, test
 from toolkit import environment, need, python, sql
 
 import etwatch.chrome
+from etwatch._private_file import appending
 
 PROGRAM = """
 import json, os, sys, threading, time
@@ -117,6 +118,81 @@ def what_cannot_be_merged_is_refused():
         os.remove(other)
         raises(ValueError, "not a recording", etwatch.chrome.merge, trace, chrome + ".gz", other, begin_ns=1)
         check(not os.path.exists(other), "a file for an error")
+
+
+def inputs(folder):
+    """A recording and a trace that can be merged."""
+    trace, chrome = os.path.join(folder, "run.pftrace"), os.path.join(folder, "other.json")
+    with open(trace, "wb") as file:
+        file.write(b"\x0a\x00")
+    with open(chrome, "w", encoding="utf-8") as file:
+        file.write('[{"ph": "X", "ts": 1, "name": "x"}]')
+    return trace, chrome
+
+
+def mode(path):
+    return os.stat(path).st_mode & 0o777
+
+
+@test
+def a_merged_recording_is_private_and_keeps_the_mode_of_the_file_that_it_replaces():
+    if os.name != "posix":
+        skip("Windows has no file modes")
+    with temp_dir() as folder:
+        trace, chrome = inputs(folder)
+        output, second_name = os.path.join(folder, "out.pftrace"), os.path.join(folder, "second")
+        before = os.umask(0)
+        try:
+            etwatch.chrome.merge(trace, chrome, output, begin_ns=10**18)
+            check_eq(oct(mode(output)), "0o600", "mode of a new file")
+            os.chmod(output, 0o644)
+            os.link(output, second_name)
+            size = os.path.getsize(second_name)
+            etwatch.chrome.merge(trace, chrome, output, begin_ns=10**18, label="a longer label")
+            check_eq(oct(mode(output)), "0o644", "mode of a file that was there")
+            check_eq(os.path.getsize(second_name), size, "size of the file under its second name")
+            check(os.path.getsize(output) > size, "nothing was written")
+            with appending(os.path.join(folder, "samples.jsonl")) as file:
+                file.write("{}\n")
+            check_eq(oct(mode(file.name)), "0o600", "mode of new samples")
+        finally:
+            os.umask(before)
+
+
+@test
+def a_link_is_followed_only_if_root_or_the_caller_owns_it():
+    if os.name != "posix" or os.geteuid() != 0:
+        skip("needs root to make a link of another user")
+    with temp_dir() as folder:
+        trace, chrome = inputs(folder)
+        victim, link = os.path.join(folder, "victim"), os.path.join(folder, "out.pftrace")
+        with open(victim, "w", encoding="utf-8") as file:
+            file.write("precious")
+        os.symlink("victim", link)
+        os.chown(link, 65534, 65534, follow_symlinks=False)
+        raises(OSError, "a symbolic link of another user", etwatch.chrome.merge, trace, chrome, link, begin_ns=10**18)
+        raises(OSError, "a symbolic link of another user", appending, link)
+        check_eq(os.path.getsize(victim), len("precious"), "size of the victim")
+        os.chown(link, 0, 0, follow_symlinks=False)
+        etwatch.chrome.merge(trace, chrome, link, begin_ns=10**18)
+        check(os.path.islink(link) and os.path.getsize(victim) > len("precious"), "an own link was not followed")
+        check_eq(sorted(os.listdir(folder)), ["other.json", "out.pftrace", "run.pftrace", "victim"], "files")
+
+
+@test
+def a_failed_merge_leaves_the_file_that_was_there():
+    with temp_dir() as folder:
+        trace, chrome = inputs(folder)
+        output = os.path.join(folder, "out.pftrace")
+        with open(output, "w", encoding="utf-8") as file:
+            file.write("before")
+        # A time that no 64-bit integer holds, when the first event is already written.
+        with open(chrome, "w", encoding="utf-8") as file:
+            file.write('[{"ph": "X", "ts": 1, "name": "x"}, {"ph": "X", "ts": Infinity, "name": "y"}]')
+        raises(ValueError, "a time that is no number", etwatch.chrome.merge, trace, chrome, output, begin_ns=10**18)
+        with open(output, encoding="utf-8") as file:
+            check_eq(file.read(), "before", "the file")
+        check_eq(len(os.listdir(folder)), 3, "number of files")
 
 
 main()

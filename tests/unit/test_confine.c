@@ -242,7 +242,8 @@ static int attempt_server(int (*act)(void), bool connect)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        if (!ew_os_confine_server(connect))
+        int confined = ew_os_confine_server(connect);
+        if (confined == 0 || confined == -EPERM)
             _exit(NO_FILTER);
         errno = 0;
         int rc = act();
@@ -258,7 +259,8 @@ static int attempt(int (*act)(void), bool live)
     pid_t pid = fork();
     if (pid == 0) {
         (void)ew_os_file_keep(own_files, 2);
-        if (!(live ? ew_os_confine_live() : ew_os_confine_reader()))
+        int confined = live ? ew_os_confine_live() : ew_os_confine_reader();
+        if (confined == 0 || confined == -EPERM)
             _exit(NO_FILTER);
         errno = 0;
         int rc = act();

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "os/doctor.h"
@@ -107,6 +109,113 @@ TEST(without_rights_each_missing_one_is_reported_with_its_fix)
 TEST(missing_features_of_an_old_locked_down_kernel_are_reported)
 {
     check_tree("old_locked", missing);
+}
+
+TEST(in_a_container_the_fix_is_an_option_of_the_container)
+{
+    check_tree("container", refused);
+}
+
+TEST(before_5_8_the_setcap_line_has_cap_sys_admin)
+{
+    check_tree("kernel57", refused);
+}
+
+TEST(the_setcap_line_has_what_locked_memory_needs_and_what_the_program_has)
+{
+    check_tree("kernel510", refused);
+}
+
+/* The setcap lines of the output. NULL: there are two different ones. */
+static const char *only_setcap_line(const char *text, char *buffer, size_t size)
+{
+    buffer[0] = '\0';
+    for (const char *at = text; (at = strstr(at, "sudo setcap ")) != NULL; at++) {
+        size_t len = strcspn(at, ")\n") + 1;
+        char line[256];
+        (void)snprintf(line, sizeof line, "%.*s", (int)len, at);
+        if (buffer[0] != '\0' && strcmp(buffer, line) != 0)
+            return NULL;
+        (void)snprintf(buffer, size, "%s", line);
+    }
+    return buffer;
+}
+
+/* setcap replaces the capabilities of a file: a second line would take back the first. */
+TEST(one_setcap_line_fixes_everything_that_capabilities_can)
+{
+    static const struct {
+        const char *caps, *bounds, *want, *remark;
+        unsigned mode; /* of the energy counter; 0: none */
+    } rows[] = {
+        {"0", "1ffffffffff", "sudo setcap cap_bpf,cap_perfmon+ep $(command -v etwatch)",
+         "nothing: the smallest set", 0},
+        {"0", "1ffffffffff", "sudo setcap cap_bpf,cap_perfmon+ep $(command -v etwatch)",
+         "what is optional is not part of it", 0400},
+        {"4000000000", "1ffffffffff", "sudo setcap cap_bpf,cap_perfmon+ep $(command -v etwatch)",
+         "one of the two", 0},
+        {"c000000000", "1ffffffffff",
+         "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v etwatch)",
+         "both: what is optional", 0},
+        {"c000000000", "1ffffffffff",
+         "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep $(command -v "
+         "etwatch)",
+         "both, and closed energy counters", 0400},
+        {"c000000000", "1ffffffffff",
+         "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v etwatch)",
+         "both, and open energy counters", 0444},
+        {"c000000000", "1fffff7ffff",
+         "sudo setcap cap_bpf,cap_perfmon,cap_dac_read_search+ep $(command -v etwatch)",
+         "what the bounding set lacks is not part of it", 0400},
+        {"c000080004", "1ffffffffff", "", "everything", 0400},
+        {"0", "7fffffffff", "", "the bounding set lacks what is required", 0},
+    };
+    char folder[] = "/tmp/etwatch-doctor-XXXXXX", path[512], line[256];
+    CHECK(mkdtemp(folder) != NULL);
+    static const char *const folders[] = {
+        "proc",      "proc/self",          "sys",
+        "sys/class", "sys/class/powercap", "sys/class/powercap/intel-rapl:0"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, folders[i]);
+        CHECK_EQ_INT(mkdir(path, 0700), 0);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char proc_root[128], sys_root[128], meter[256];
+        struct ew_buf out;
+        test_row(rows[i].remark);
+        (void)snprintf(proc_root, sizeof proc_root, "%s/proc", folder);
+        (void)snprintf(sys_root, sizeof sys_root, "%s/sys", folder);
+        (void)snprintf(meter, sizeof meter, "%s/class/powercap/intel-rapl:0/energy_uj", sys_root);
+        (void)snprintf(path, sizeof path, "%s/self/status", proc_root);
+        FILE *file = fopen(path, "wb");
+        CHECK(file != NULL);
+        CHECK(fprintf(file, "Uid:\t7\t1000\t7\t7\nCapEff:\t%s\nCapBnd:\t%s\n", rows[i].caps,
+                      rows[i].bounds) > 0);
+        CHECK_EQ_INT(fclose(file), 0);
+        (void)remove(meter);
+        if (rows[i].mode != 0) {
+            file = fopen(meter, "wb");
+            CHECK(file != NULL);
+            CHECK_EQ_INT(fclose(file), 0);
+            CHECK_EQ_INT(chmod(meter, rows[i].mode), 0);
+        }
+        struct ew_doctor_config config = {
+            .proc_root = proc_root, .sys_root = sys_root, .on_check = put_check, .ctx = &out};
+        ew_buf_init(&out, 0, NULL, NULL);
+        CHECK_EQ_INT(ew_doctor_probe(&config), 0);
+        ew_buf_char(&out, '\0');
+        CHECK_EQ_STR(only_setcap_line(out.data, line, sizeof line), rows[i].want);
+        CHECK_EQ_INT(strstr(out.data, "cap_dac_read_search: ") != NULL,
+                     rows[i].mode == 0400 && strcmp(rows[i].caps, "c000080004") != 0);
+        ew_buf_done(&out);
+        (void)remove(meter);
+        (void)remove(path);
+    }
+    for (size_t i = sizeof folders / sizeof folders[0]; i-- > 0;) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, folders[i]);
+        CHECK_EQ_INT(rmdir(path), 0);
+    }
+    CHECK_EQ_INT(rmdir(folder), 0);
 }
 
 TEST(an_empty_tree_is_handled)

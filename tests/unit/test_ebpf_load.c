@@ -5,9 +5,14 @@
  */
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <grp.h>
 #include <linux/btf.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "source/ebpf/kernel_btf.h"
@@ -37,19 +42,18 @@ static void plan_all(struct ew_load_plan *plan, const struct ew_image *image,
         plan->map_entries[i] = image->maps[i].max_entries;
 }
 
-static void check_same_programs(const struct ew_image *image)
+/* Loads what this machine takes of an image, and leaves the plan of it. */
+static void load_directly(struct ew_load_plan *plan, const struct ew_image *image,
+                          struct ew_k_config *config, struct ew_loaded *ret_direct)
 {
-    struct ew_load_plan plan;
-    struct ew_k_config config;
-    struct ew_loaded direct, by_libbpf;
-    plan_all(&plan, image, &config);
-    int error = ew_load_directly(&plan, &direct);
+    plan_all(plan, image, config);
+    int error = ew_load_directly(plan, ret_direct);
     /* Some machines refuse programs on functions but allow those on tracepoints. */
     for (size_t i = 0; error != 0 && i < image->function_count; i++)
-        if (plan.programs[i] && strncmp(image->functions[i].section, "fexit/", 6) == 0)
-            plan.programs[i] = false;
+        if (plan->programs[i] && strncmp(image->functions[i].section, "fexit/", 6) == 0)
+            plan->programs[i] = false;
     if (error != 0)
-        error = ew_load_directly(&plan, &direct);
+        error = ew_load_directly(plan, ret_direct);
     if (error == EPERM)
         SKIP("eBPF cannot be used here");
     if (error == ENOSYS)
@@ -57,7 +61,15 @@ static void check_same_programs(const struct ew_image *image)
     if (error == ENOENT)
         SKIP("the kernel lacks a function that a program attaches to");
     CHECK_EQ_INT(error, 0);
-    error = ew_load_by_libbpf(&plan, &by_libbpf);
+}
+
+static void check_same_programs(const struct ew_image *image)
+{
+    struct ew_load_plan plan;
+    struct ew_k_config config;
+    struct ew_loaded direct, by_libbpf;
+    load_directly(&plan, image, &config, &direct);
+    int error = ew_load_by_libbpf(&plan, &by_libbpf);
     if (error == ESRCH) {
         ew_loaded_close(&direct);
         SKIP("libbpf before 1.0 cannot read the BTF of this kernel");
@@ -90,6 +102,59 @@ TEST(the_typed_programs_are_those_that_libbpf_makes)
 TEST(the_plain_programs_are_those_that_libbpf_makes)
 {
     check_same_programs(&ew_ebpf_plain);
+}
+
+enum { CAP_PERFMON_NUMBER = 38, CAP_BPF_NUMBER = 39, OTHER_USER = 65534 };
+
+/* Ordinary user, CAP_BPF and CAP_PERFMON; 0 or an errno. */
+static int become_user_with_two_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0, 0, 0}, {0, 0, 0}};
+    data[1].permitted = data[1].effective =
+        1u << (CAP_PERFMON_NUMBER - 32) | 1u << (CAP_BPF_NUMBER - 32);
+    bool ok = prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0 && setgroups(0, NULL) == 0 &&
+              setresgid(OTHER_USER, OTHER_USER, OTHER_USER) == 0 &&
+              setresuid(OTHER_USER, OTHER_USER, OTHER_USER) == 0 &&
+              syscall(SYS_capset, &header, data) == 0;
+    return ok ? 0 : errno;
+}
+
+/* An exit status below 200 is the errno of the load. */
+enum { NO_RIGHTS_TO_CHANGE_USER = 200 };
+
+static int load_by_libbpf_with_two_capabilities(const struct ew_load_plan *plan)
+{
+    struct ew_loaded loaded;
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (become_user_with_two_capabilities() != 0)
+            _exit(NO_RIGHTS_TO_CHANGE_USER);
+        _exit(ew_load_by_libbpf(plan, &loaded));
+    }
+    CHECK_EQ_INT(waitpid(pid, &status, 0), pid);
+    CHECK(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+TEST(the_fallback_through_libbpf_needs_no_more_than_the_documented_capabilities)
+{
+    static const struct ew_image *const images[] = {&ew_ebpf_typed, &ew_ebpf_plain};
+    struct ew_load_plan plan;
+    struct ew_k_config config;
+    struct ew_loaded direct;
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
+        test_row(i == 0 ? "typed" : "plain");
+        load_directly(&plan, images[i], &config, &direct);
+        ew_loaded_close(&direct);
+        int error = load_by_libbpf_with_two_capabilities(&plan);
+        if (error == NO_RIGHTS_TO_CHANGE_USER)
+            SKIP("needs root to become an ordinary user with two capabilities");
+        if (error == ESRCH)
+            SKIP("libbpf before 1.0 cannot read the BTF of this kernel");
+        CHECK_EQ_INT(error, 0);
+    }
 }
 
 TEST(maps_that_are_not_needed_are_not_created)

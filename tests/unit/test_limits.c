@@ -92,6 +92,15 @@ static int poll_until(struct etwatch_monitor *monitor, uint32_t type, pid_t pid)
     return count_of(type, pid) > 0;
 }
 
+/* Polls until the table of processes is empty; false after ten seconds. An exit waits up to two
+ * seconds for the last readings of its threads, also behind the exit of a later process. */
+static int poll_until_empty(struct etwatch_monitor *monitor)
+{
+    for (int i = 0; i < 500 && stats_of(monitor).processes > 0; i++)
+        poll_for(monitor, 20);
+    return stats_of(monitor).processes == 0;
+}
+
 /*
  * Many children of one process: it signals its parent when they exist, and exits when the pipe is
  * closed.
@@ -159,7 +168,7 @@ static void more_processes_than_the_table_holds(uint32_t source, int all)
         end_child(busy);
         CHECK(seen);
         CHECK(poll_until(monitor, ETWATCH_TYPE_EXIT, busy));
-        CHECK_EQ_UINT(stats_of(monitor).processes, 0);
+        CHECK(poll_until_empty(monitor));
     }
     etwatch_monitor_free(monitor);
 }
@@ -176,6 +185,78 @@ TEST(a_full_table_keeps_its_limit_when_everything_is_watched)
     for (int i = 0; i < SOURCE_COUNT; i++)
         if (can_open(sources[i]))
             more_processes_than_the_table_holds(sources[i], 1);
+}
+
+enum {
+    KIB = 1024,
+    MEMORY_MIN = 16 * KIB,
+    MEMORY_MAX = 64 * 1024 * KIB,
+    MORE_MEMORY = 128 * KIB,
+    MANY = 600,
+};
+
+/* The smallest power of two with which a monitor opens. Each smaller one fails and says why. */
+static uint64_t find_least_memory(struct etwatch_config *config)
+{
+    int rc = ETWATCH_ELIMIT, refused = 0;
+    uint64_t bytes = MEMORY_MIN;
+    for (; rc != 0 && bytes <= MEMORY_MAX; bytes *= 2) {
+        struct etwatch_monitor *monitor = NULL;
+        struct etwatch_error_info error = {.size = sizeof error};
+        config->max_memory_bytes = bytes;
+        CHECK_EQ_INT(etwatch_monitor_new(config, NULL, &monitor, NULL), 0);
+        rc = etwatch_monitor_open(monitor, &error);
+        etwatch_monitor_free(monitor);
+        if (rc == 0)
+            break;
+        refused++;
+        CHECK_EQ_INT(rc, ETWATCH_ELIMIT);
+        CHECK_CONTAINS(error.message, "more memory is needed than the limit of ");
+        CHECK_CONTAINS(error.fix, "--max-memory");
+    }
+    CHECK_EQ_INT(rc, 0);
+    CHECK(refused > 0);
+    return bytes;
+}
+
+static void more_processes_than_the_memory_holds(uint32_t source)
+{
+    struct etwatch_config config = listening_config(source);
+    int fd[2];
+    char byte;
+    pid_t head = start_crowd(MANY, fd);
+    uint32_t pid = (uint32_t)head;
+    config.pids = &pid;
+    config.pid_count = 1;
+    config.max_memory_bytes = find_least_memory(&config) + MORE_MEMORY;
+    struct etwatch_monitor *monitor = new_monitor(&config, &listening);
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    poll_for(monitor, 50);
+    CHECK(write(fd[1], "g", 1) == 1);
+    CHECK(read(fd[0], &byte, 1) == 1);
+    for (int i = 0; i < 500 && story.lost_table == 0; i++)
+        poll_for(monitor, 20);
+    poll_for(monitor, 300);
+    struct etwatch_stats stats = stats_of(monitor);
+    CHECK(stats.processes > 0);
+    CHECK(stats.processes + stats.threads < 2u * MANY); /* each process has a thread */
+    CHECK(story.lost_table > 0);
+
+    /* All exits at once need memory too: the monitor goes on without it. */
+    close(fd[1]);
+    waitpid(head, NULL, 0);
+    close(fd[0]);
+    CHECK(poll_until_empty(monitor));
+    CHECK(count_of(ETWATCH_TYPE_EXIT, 0) > 0);
+    CHECK_EQ_UINT(count_of(ETWATCH_TYPE_EXIT, 0), count_of(ETWATCH_TYPE_START, 0));
+    etwatch_monitor_free(monitor);
+}
+
+TEST(a_monitor_at_its_memory_limit_counts_what_it_drops_and_goes_on)
+{
+    for (int i = 0; i < SOURCE_COUNT; i++)
+        if (can_open(sources[i]))
+            more_processes_than_the_memory_holds(sources[i]);
 }
 
 static pthread_barrier_t there;

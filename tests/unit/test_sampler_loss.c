@@ -163,6 +163,32 @@ TEST(a_full_process_table_refuses_and_counts_what_it_refuses)
     kit_close();
 }
 
+TEST(the_last_reading_of_a_process_whose_exit_was_refused_creates_nothing)
+{
+    struct ew_sampler_config config = kit_config();
+    config.max_processes = 1;
+    kit_open(config);
+    kit_start(1, MS(1), "a");
+    kit_start(2, MS(2), "b"); /* no room: neither its start nor its exit is taken */
+    kit_exit(2, MS(2), MS(5), 0);
+    kit_exit(1, MS(1), MS(6), 0);
+    (void)kit_cut(MS(10));
+    CHECK_EQ_STR(kit_story(), "S1 s1 X1");
+    CHECK_EQ_UINT(kit_counts().processes, 0);
+    /* The leader has ended; another thread leaves the CPU after the exit was reported. */
+    struct ew_reading last = kit_values(EW_READING_FINAL, 2, 3, MS(12), 5 * NS_PER_MS, 1);
+    last.start_ns = MS(3);
+    kit_reading(last);
+    (void)kit_cut(MS(20));
+    CHECK_EQ_UINT(kit_counts().processes, 0);
+    CHECK_EQ_STR(kit_story(), "");
+    CHECK_EQ_UINT(kit_counts().late, 1);
+    kit_start(2, MS(21), "c"); /* the id is used again */
+    (void)kit_cut(MS(30));
+    CHECK_EQ_STR(kit_story(), "S2");
+    kit_close();
+}
+
 TEST(a_thread_table_full_of_busy_threads_marks_the_process)
 {
     struct ew_sampler_config config = kit_config();

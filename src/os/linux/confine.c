@@ -239,7 +239,23 @@ static void add_rules(struct program *program, const struct rule *rules, size_t 
         add_rule(program, &rules[i]);
 }
 
-static bool install(const struct rule *rules, size_t count)
+/* A kernel without filters does not read the program, so it does not find that there is none. */
+static bool kernel_has_filters(void)
+{
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) == 0 || errno != EINVAL;
+}
+
+static int install_program(struct program *program)
+{
+    struct sock_fprog code = {.len = program->count, .filter = program->code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &code, 0, 0) == 0)
+        return 1;
+    int error = errno;
+    return kernel_has_filters() ? -error : 0;
+}
+
+static int install(const struct rule *rules, size_t count)
 {
     struct program program = {.count = 0};
     add_load(&program, offsetof(struct seccomp_data, arch));
@@ -252,9 +268,7 @@ static bool install(const struct rule *rules, size_t count)
     add(&program, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1);
     add_result(&program, SECCOMP_RET_ERRNO | ENOSYS);
     add_result(&program, SECCOMP_RET_ERRNO | EPERM);
-    struct sock_fprog code = {.len = program.count, .filter = program.code};
-    return program.count < INSTRUCTIONS_MAX && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &code, 0, 0) == 0;
+    return program.count < INSTRUCTIONS_MAX ? install_program(&program) : -E2BIG;
 }
 
 /* io_uring would do what is refused here. */
@@ -287,7 +301,7 @@ static void add_refused(struct program *program, const int *numbers, size_t coun
     }
 }
 
-bool ew_os_confine_server(bool connect)
+int ew_os_confine_server(bool connect)
 {
     struct program program = {.count = 0};
     add_load(&program, offsetof(struct seccomp_data, arch));
@@ -300,17 +314,15 @@ bool ew_os_confine_server(bool connect)
     if (!connect)
         add_refused(&program, outgoing, sizeof outgoing / sizeof outgoing[0]);
     add_result(&program, SECCOMP_RET_ALLOW);
-    struct sock_fprog code = {.len = program.count, .filter = program.code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &code, 0, 0) == 0;
+    return install_program(&program);
 }
 
-bool ew_os_confine_live(void)
+int ew_os_confine_live(void)
 {
     return install(live, sizeof live / sizeof live[0]);
 }
 
-bool ew_os_confine_reader(void)
+int ew_os_confine_reader(void)
 {
     ew_os_drop_all_rights();
     return install(reader, sizeof reader / sizeof reader[0]);
@@ -318,21 +330,21 @@ bool ew_os_confine_reader(void)
 
 #else
 
-bool ew_os_confine_server(bool connect)
+int ew_os_confine_server(bool connect)
 {
     (void)connect;
-    return false;
+    return 0;
 }
 
-bool ew_os_confine_live(void)
+int ew_os_confine_live(void)
 {
-    return false;
+    return 0;
 }
 
-bool ew_os_confine_reader(void)
+int ew_os_confine_reader(void)
 {
     ew_os_drop_all_rights();
-    return false;
+    return 0;
 }
 
 #endif

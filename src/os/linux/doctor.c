@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,11 +24,33 @@
 #include "base/error.h"
 
 #define POLLS_INSTEAD "no eBPF: etwatch polls, misses short processes and costs more"
-/* The smallest set that works. A capability that the machine does not grant would keep the program
- * from starting at all, so nothing more is suggested. */
-#define SETCAP "sudo setcap cap_bpf,cap_perfmon+ep $(command -v etwatch), or run as root"
+#define OLDER(p, x, y) \
+    ((p)->major != 0 && ((p)->major < (x) || ((p)->major == (x) && (p)->minor < (y))))
 
-enum { TEXT_SIZE = 65536, FOUND_SIZE = 160 };
+enum { TEXT_SIZE = 65536, FOUND_SIZE = 160, FIX_SIZE = 256 };
+
+enum {
+    DAC_OVERRIDE = 1,
+    DAC_READ_SEARCH = 2,
+    SYS_PTRACE = 19,
+    SYS_ADMIN = 21,
+    SYS_RESOURCE = 24,
+    PERFMON = 38,
+    BPF = 39,
+};
+
+/* What etwatch can use, in the order of the setcap line. */
+static const struct {
+    unsigned number;
+    const char *name, *container; /* of setcap; of docker run --cap-add */
+} capabilities[] = {
+    {BPF, "cap_bpf", "BPF"},
+    {PERFMON, "cap_perfmon", "PERFMON"},
+    {SYS_ADMIN, "cap_sys_admin", "SYS_ADMIN"},
+    {SYS_RESOURCE, "cap_sys_resource", "SYS_RESOURCE"},
+    {SYS_PTRACE, "cap_sys_ptrace", "SYS_PTRACE"},
+    {DAC_READ_SEARCH, "cap_dac_read_search", "DAC_READ_SEARCH"},
+};
 
 struct probe {
     const struct ew_doctor_config *config;
@@ -35,8 +58,14 @@ struct probe {
     size_t text_size;
     char found[FOUND_SIZE];
     unsigned major, minor; /* of the kernel; 0.0: unknown */
-    uint64_t caps;
+    uint64_t caps, bounds; /* effective ones, and those that a program file can grant */
+    uint32_t uid;          /* effective; UINT32_MAX: unknown */
     bool caps_known;
+    bool memlock_low, meter_closed;
+    /* What eBPF needs here, and what else is missing. Together with what the program has they make
+     * the one setcap line: setcap replaces the capabilities of a file. */
+    uint64_t required, optional;
+    char fix[FIX_SIZE]; /* made last */
 };
 
 static void report(struct probe *p, uint32_t state, const char *id, const char *what,
@@ -111,7 +140,7 @@ static void probe_kernel(struct probe *p)
     }
     first_line(p, release, sizeof release);
     found(p, "%s", p->major == 0 ? "unknown" : release);
-    bool new_enough = p->major > 5 || (p->major == 5 && p->minor >= 15);
+    bool new_enough = p->major != 0 && !OLDER(p, 5, 15);
     report(p, new_enough ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "kernel", "kernel 5.15 or newer",
            "eBPF programs are tested from 5.15 on; older kernels may refuse them",
            "use a kernel of 5.15 or newer, or --source poll");
@@ -130,23 +159,159 @@ static void probe_btf(struct probe *p)
         "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and newer are)");
 }
 
-/* CapEff:	000001ffffffffff */
+/* ------------------------------------------------------------------ capabilities */
+
+static uint64_t bit(unsigned capability)
+{
+    return (uint64_t)1 << capability;
+}
+
+static bool has(const struct probe *p, unsigned capability)
+{
+    return (p->caps & bit(capability)) != 0;
+}
+
+/*
+ * Uid:	1000	1000	1000	1000
+ * CapEff:	000001ffffffffff
+ */
 static void read_caps(struct probe *p)
 {
     struct ew_bytes bytes;
     struct ew_span line;
+    p->bounds = UINT64_MAX;
+    p->uid = UINT32_MAX;
     if (read_file(p, p->config->proc_root, "self/status") != 0)
         return;
     ew_bytes_init(&bytes, p->text, p->text_size);
-    while (!p->caps_known && ew_bytes_line(&bytes, &line)) {
+    while (ew_bytes_line(&bytes, &line)) {
         struct ew_bytes value;
         ew_bytes_init(&value, line.text, line.len);
-        if (!ew_bytes_accept(&value, "CapEff:"))
+        bool uid = ew_bytes_accept(&value, "Uid:");
+        bool effective = !uid && ew_bytes_accept(&value, "CapEff:");
+        if (!uid && !effective && !ew_bytes_accept(&value, "CapBnd:"))
             continue;
         ew_bytes_skip_spaces(&value);
-        p->caps = ew_bytes_hex_u64(&value);
-        p->caps_known = ew_bytes_ok(&value);
+        if (uid) {
+            (void)ew_bytes_dec_u64(&value);
+            ew_bytes_skip_spaces(&value);
+        }
+        uint64_t number = uid ? ew_bytes_dec_u64(&value) : ew_bytes_hex_u64(&value);
+        if (!ew_bytes_ok(&value))
+            continue;
+        if (uid) {
+            p->uid = number <= UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+        } else if (effective) {
+            p->caps = number;
+            p->caps_known = true;
+        } else {
+            p->bounds = number;
+        }
     }
+}
+
+/* Max locked memory         8388608              8388608              bytes */
+static struct ew_span memlock_limit(struct probe *p)
+{
+    struct ew_bytes bytes;
+    struct ew_span line, limit = {"unknown", 7};
+    if (read_file(p, p->config->proc_root, "self/limits") != 0)
+        return limit;
+    ew_bytes_init(&bytes, p->text, p->text_size);
+    while (ew_bytes_line(&bytes, &line)) {
+        struct ew_bytes row;
+        ew_bytes_init(&row, line.text, line.len);
+        if (!ew_bytes_accept(&row, "Max locked memory"))
+            continue;
+        ew_bytes_skip_spaces(&row);
+        limit = ew_bytes_until(&row, ' ');
+    }
+    return limit;
+}
+
+/* The energy counters are readable by their owner alone; decided by the rights that are recorded,
+ * not by opening, so that a recorded tree gives the same. */
+static bool is_meter_closed(const struct probe *p)
+{
+    char path[4096];
+    struct stat meter;
+    int len = snprintf(path, sizeof path, "%s/class/powercap/intel-rapl:0/energy_uj",
+                       p->config->sys_root);
+    return len > 0 && (size_t)len < sizeof path && stat(path, &meter) == 0 &&
+           (meter.st_mode & S_IROTH) == 0 && p->uid != 0 && !has(p, DAC_READ_SEARCH) &&
+           !has(p, DAC_OVERRIDE);
+}
+
+static void plan_grant(struct probe *p)
+{
+    read_caps(p);
+    p->memlock_low =
+        OLDER(p, 5, 11) && !has(p, SYS_RESOURCE) && !ew_span_equals(memlock_limit(p), "unlimited");
+    p->meter_closed = is_meter_closed(p);
+    /* CAP_BPF and CAP_PERFMON exist from 5.8 on; CAP_SYS_ADMIN includes them. */
+    if (OLDER(p, 5, 8) || has(p, SYS_ADMIN))
+        p->required = bit(SYS_ADMIN);
+    else
+        p->required = bit(BPF) | bit(PERFMON);
+    if (p->memlock_low && (p->bounds & bit(SYS_RESOURCE)) != 0)
+        p->required |= bit(SYS_RESOURCE);
+    if (!has(p, SYS_PTRACE))
+        p->optional |= bit(SYS_PTRACE);
+    if (p->meter_closed)
+        p->optional |= bit(DAC_READ_SEARCH);
+}
+
+static void add(struct probe *p, const char *before, const char *text)
+{
+    size_t len = strlen(p->fix);
+    (void)snprintf(p->fix + len, sizeof p->fix - len, "%s%s", before, text);
+}
+
+/* A capability that the bounding set lacks keeps a program file with it from starting at all: it is
+ * never part of the line. The limits of a container set these bounds. */
+static const char *setcap_line(struct probe *p, const char *head, uint64_t wanted)
+{
+    uint64_t used = 0, missing = wanted & ~p->bounds;
+    for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++)
+        used |= bit(capabilities[i].number);
+    /* Root has its capabilities without the file. */
+    uint64_t kept = p->uid == 0 ? 0 : p->caps & used;
+    p->fix[0] = '\0';
+    add(p, head, missing != 0 ? "the container does not grant it: docker run" : "sudo setcap ");
+    const char *comma = "";
+    for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++) {
+        if (missing != 0 && (missing & bit(capabilities[i].number)) != 0)
+            add(p, " --cap-add ", capabilities[i].container);
+        if (missing == 0 && ((wanted | kept) & bit(capabilities[i].number)) != 0) {
+            add(p, comma, capabilities[i].name);
+            comma = ",";
+        }
+    }
+    if (missing == 0)
+        add(p, "", "+ep $(command -v etwatch)");
+    return p->fix;
+}
+
+/* For everything that eBPF needs. */
+static const char *required_fix(struct probe *p)
+{
+    (void)setcap_line(p, "", p->required);
+    if ((p->required & ~p->bounds) == 0)
+        add(p, ", or run as root", "");
+    return p->fix;
+}
+
+/* There is never a second setcap line, which would take back the first. */
+static const char *optional_fix(struct probe *p, size_t index)
+{
+    const uint64_t wanted = bit(capabilities[index].number);
+    if ((wanted & ~p->bounds) != 0)
+        return setcap_line(p, "", wanted);
+    if ((p->required & ~p->caps) == 0)
+        return setcap_line(p, "", p->required | (p->optional & p->bounds));
+    p->fix[0] = '\0';
+    add(p, "if you need it: add it to the list of setcap: ", capabilities[index].name);
+    return p->fix;
 }
 
 static void probe_caps(struct probe *p)
@@ -155,32 +320,38 @@ static void probe_caps(struct probe *p)
         unsigned number;
         bool admin_does; /* CAP_SYS_ADMIN includes it */
         uint32_t state;
-        const char *id, *what, *cost, *fix;
+        const char *id, *what, *cost;
     } rows[] = {
-        {39, true, ETWATCH_CHECK_FAIL, "cap_bpf", "the right to load eBPF programs", POLLS_INSTEAD,
-         SETCAP},
-        {38, true, ETWATCH_CHECK_FAIL, "cap_perfmon", "the right to trace the kernel",
-         POLLS_INSTEAD, SETCAP},
-        {21, false, ETWATCH_CHECK_WARN, "cap_sys_admin",
+        {BPF, true, ETWATCH_CHECK_FAIL, "cap_bpf", "the right to load eBPF programs",
+         POLLS_INSTEAD},
+        {PERFMON, true, ETWATCH_CHECK_FAIL, "cap_perfmon", "the right to trace the kernel",
+         POLLS_INSTEAD},
+        {SYS_ADMIN, false, ETWATCH_CHECK_WARN, "cap_sys_admin",
          "the right to measure our cost in the "
          "kernel",
-         "self_kernel_percent is null and the budget counts user space only",
-         "run as root, or: sudo sysctl kernel.bpf_stats_enabled=1"},
-        {19, false, ETWATCH_CHECK_WARN, "cap_sys_ptrace", "the right to read all of /proc",
-         "when polling, I/O and open descriptors of other users' processes are null",
-         "sudo setcap cap_sys_ptrace,cap_bpf,cap_perfmon+ep $(command -v etwatch)"},
+         "self_kernel_percent is null and the budget counts user space only"},
+        {SYS_PTRACE, false, ETWATCH_CHECK_WARN, "cap_sys_ptrace", "the right to read all of /proc",
+         "when polling, I/O and open descriptors of other users' processes are null"},
+        {DAC_READ_SEARCH, false, ETWATCH_CHECK_WARN, "cap_dac_read_search",
+         "the right to read the energy counters", "energy_uj is null (--energy)"},
     };
-    read_caps(p);
+    plan_grant(p);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        bool have = (p->caps >> rows[i].number & 1) != 0;
-        bool through_admin = !have && rows[i].admin_does && (p->caps >> 21 & 1) != 0;
+        bool have = has(p, rows[i].number);
+        bool through_admin = !have && rows[i].admin_does && has(p, SYS_ADMIN);
+        if (rows[i].number == DAC_READ_SEARCH && !p->meter_closed)
+            continue; /* no such counters, or they can be read */
         found(p, "%s",
               !p->caps_known  ? "unknown"
               : have          ? "yes"
               : through_admin ? "yes, as part of CAP_SYS_ADMIN"
                               : "no");
+        const char *fix = rows[i].admin_does ? required_fix(p)
+                          : rows[i].number == SYS_ADMIN
+                              ? "run as root, or: sudo sysctl kernel.bpf_stats_enabled=1"
+                              : optional_fix(p, rows[i].number == SYS_PTRACE ? 4 : 5);
         report(p, have || through_admin ? (uint32_t)ETWATCH_CHECK_OK : rows[i].state, rows[i].id,
-               rows[i].what, rows[i].cost, rows[i].fix);
+               rows[i].what, rows[i].cost, fix);
     }
 }
 
@@ -224,7 +395,7 @@ static void probe_bpf(struct probe *p)
     if (p->config->try_bpf == NULL)
         return;
     int error = p->config->try_bpf();
-    bool refused = error == EPERM && (p->caps >> 39 & 1) != 0;
+    bool refused = error == EPERM && (has(p, BPF) || has(p, SYS_ADMIN));
     if (error == 0)
         found(p, "works");
     else if (error == ENOSYS)
@@ -237,7 +408,7 @@ static void probe_bpf(struct probe *p)
            error == ENOSYS ? "use a kernel built with CONFIG_BPF_SYSCALL=y"
            : refused       ? "allow bpf in the container's seccomp profile (docker run --cap-add "
                              "BPF --cap-add PERFMON --security-opt seccomp=...)"
-                           : SETCAP);
+                           : required_fix(p));
 }
 
 static void probe_unprivileged(struct probe *p)
@@ -250,30 +421,17 @@ static void probe_unprivileged(struct probe *p)
     report(p, ETWATCH_CHECK_OK, "unprivileged_bpf", "eBPF without capabilities", "", "");
 }
 
-/* Max locked memory         8388608              8388608              bytes */
 static void probe_memlock(struct probe *p)
 {
-    struct ew_bytes bytes;
-    struct ew_span line, limit = {"unknown", 7};
-    bool charged = p->major != 0 && (p->major < 5 || (p->major == 5 && p->minor < 11));
-    if (!charged)
+    if (!OLDER(p, 5, 11))
         return;
-    if (read_file(p, p->config->proc_root, "self/limits") == 0) {
-        ew_bytes_init(&bytes, p->text, p->text_size);
-        while (ew_bytes_line(&bytes, &line)) {
-            struct ew_bytes row;
-            ew_bytes_init(&row, line.text, line.len);
-            if (!ew_bytes_accept(&row, "Max locked memory"))
-                continue;
-            ew_bytes_skip_spaces(&row);
-            limit = ew_bytes_until(&row, ' ');
-        }
-    }
-    bool enough = ew_span_equals(limit, "unlimited") || (p->caps >> 24 & 1) != 0;
+    struct ew_span limit = memlock_limit(p);
     found(p, "%.*s", (int)limit.len, limit.text);
-    report(p, enough ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "memlock",
-           "memory that eBPF maps may lock (kernels before 5.11)", POLLS_INSTEAD,
-           "ulimit -l unlimited, or the capability cap_sys_resource");
+    char fix[FIX_SIZE + 32] = "ulimit -l unlimited";
+    if (p->memlock_low && (p->bounds & bit(SYS_RESOURCE)) != 0)
+        (void)snprintf(fix, sizeof fix, "ulimit -l unlimited, or: %s", required_fix(p));
+    report(p, p->memlock_low ? ETWATCH_CHECK_FAIL : ETWATCH_CHECK_OK, "memlock",
+           "memory that eBPF maps may lock (kernels before 5.11)", POLLS_INSTEAD, fix);
 }
 
 static void probe_readable(struct probe *p, const char *path, const char *id, const char *what,
@@ -322,7 +480,7 @@ static void probe_hidepid(struct probe *p)
     }
     bool hides = value[0] != '\0' && strcmp(value, "0") != 0 && strcmp(value, "off") != 0;
     found(p, "%s%s", hides ? "hidepid=" : "all are visible", hides ? value : "");
-    bool seen_anyway = hides && (p->caps >> 19 & 1) != 0;
+    bool seen_anyway = hides && has(p, SYS_PTRACE);
     report(p, hides && !seen_anyway ? ETWATCH_CHECK_WARN : ETWATCH_CHECK_OK, "hidepid",
            "other users' processes in /proc", "when polling, only your own processes are seen",
            "sudo mount -o remount,hidepid=0 /proc, or the capability cap_sys_ptrace");

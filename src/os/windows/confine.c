@@ -2,21 +2,21 @@
 /* Windows has no filter that a running process can install; a reader gives up its privileges. */
 #include "os/os.h"
 
-bool ew_os_confine_reader(void)
+int ew_os_confine_reader(void)
 {
     ew_os_drop_all_rights();
-    return false;
+    return 0;
 }
 
-bool ew_os_confine_server(bool connect)
+int ew_os_confine_server(bool connect)
 {
     (void)connect;
-    return false;
+    return 0;
 }
 
-bool ew_os_confine_live(void)
+int ew_os_confine_live(void)
 {
-    return false;
+    return 0;
 }
 
 int ew_os_file_keep(const char *const *paths, size_t count)

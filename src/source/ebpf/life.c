@@ -35,10 +35,14 @@ static int keep(struct ew_ebpf_kept *kept, const struct ew_process_fact *fact)
     return 0;
 }
 
-static int keep_exit(struct ew_ebpf_source *source, const struct ew_process_fact *fact)
+/* Without memory to hold it, an exit is delivered at once and waits for the last readings in the
+ * sampler. */
+static void keep_exit(struct ew_ebpf_source *source, const struct ew_process_fact *fact)
 {
-    source->exit_bits[exit_bit(fact->pid) / 64] |= 1ULL << (exit_bit(fact->pid) % 64);
-    return keep(&source->exits, fact);
+    if (keep(&source->exits, fact) < 0)
+        source->facts->process(source->facts->ctx, fact);
+    else
+        source->exit_bits[exit_bit(fact->pid) / 64] |= 1ULL << (exit_bit(fact->pid) % 64);
 }
 
 /* Delivers the held exit of the process that had this pid, if there is one. */
@@ -92,7 +96,8 @@ static int on_life(void *ctx, void *data, size_t size)
     case EW_K_LIFE_EXIT:
         fact.kind = EW_PROCESS_EXIT;
         ew_ebpf_proc_gauges_gone(source->proc_gauges, fact.pid);
-        return keep_exit(source, &fact);
+        keep_exit(source, &fact);
+        return 0;
     default:
         source->undecoded++;
         return 0;

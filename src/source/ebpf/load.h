@@ -33,7 +33,8 @@ void ew_loaded_close(struct ew_loaded *loaded);
  * function that the image calls, so libbpf cannot load it either.
  */
 int ew_load_directly(const struct ew_load_plan *plan, struct ew_loaded *ret_loaded);
-/* The same through libbpf, which handles more cases, types in kernel modules among them. */
+/* The same through libbpf, which handles more cases. Needs no capability beyond CAP_BPF and
+ * CAP_PERFMON either. */
 int ew_load_by_libbpf(const struct ew_load_plan *plan, struct ew_loaded *ret_loaded);
 
 /* Attaches to the target that the section names; the descriptor of the link or -errno. */

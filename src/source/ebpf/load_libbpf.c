@@ -83,8 +83,17 @@ static int copy_descriptors(struct bpf_object *bpf, const struct ew_load_plan *p
 
 static int load(const struct ew_load_plan *plan, struct ew_loaded *loaded)
 {
+    /*
+     * With a named file libbpf looks up types in it alone. Without it, a type that the kernel does
+     * not have makes libbpf search the modules, which needs CAP_SYS_ADMIN; no type that the
+     * programs read is in a module.
+     */
+    const struct bpf_object_open_opts options = {
+        .sz = sizeof options,
+        .btf_custom_path = "/sys/kernel/btf/vmlinux",
+    };
     struct bpf_object *bpf =
-        bpf_object__open_mem(plan->image->object, plan->image->object_size, NULL);
+        bpf_object__open_mem(plan->image->object, plan->image->object_size, &options);
     long open_error = libbpf_get_error(bpf);
     if (open_error != 0)
         return (int)-open_error;
