@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What every monitor has: a base class for monitors of one's own, and the same as a protocol for type checkers."""
 from abc import ABC, abstractmethod
-from typing import Any, Dict, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Dict, Optional, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from .devices import EnergyMonitor
 
 __all__ = ["BaseMonitor", "MemoryUsage", "MonitorInterface"]
 
@@ -76,14 +79,23 @@ class BaseMonitor(ABC):
         """Used memory of the machine."""
 
     def get_power_metrics(self) -> Dict[str, Any]:
-        """Power and energy of the machine by domain, as from EnergyMonitor; None is unknown.
+        """Power and energy of the machine by domain, as from EnergyMonitor; None is unknown. `joules` are since the first
+        call: the meters are opened then, and stay open with the monitor.
 
         Example:
 
             print(etwatch.SystemMonitor().get_power_metrics()["package"]["watts"])
         """
+        # Made on first use: a subclass may have an __init__ of its own.
+        if self._energy_monitor is None:
+            self._energy_monitor = self._energy()
+        return self._energy_monitor.get_power_metrics()
+
+    _energy_monitor: Optional["EnergyMonitor"] = None
+
+    def _energy(self) -> "EnergyMonitor":
         from .devices import EnergyMonitor
-        return EnergyMonitor().get_power_metrics()
+        return EnergyMonitor()
 
 
 @runtime_checkable
