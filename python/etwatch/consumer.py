@@ -98,16 +98,21 @@ class _File:
 
     def __init__(self, paths: Any, selection: _Selection, fields: bool, command_lines: bool, samples: Samples) -> None:
         self.trace = open_trace(paths)
-        flags = (_abi.ETWATCH_TABLE_FIELDS if fields else 0) | (_abi.ETWATCH_TABLE_CMDLINE if command_lines else 0)
-        table = self.trace._table(  # pylint: disable=protected-access
-            _abi.ETWATCH_TABLE_EVENTS, flags=flags, fill=selection.fill)
-        self.open_stream = table._open  # pylint: disable=protected-access
+        self._selection = selection
+        self._content = _abi.ETWATCH_TABLE_FIELDS if fields else 0
+        self._cmdline = _abi.ETWATCH_TABLE_CMDLINE if command_lines else 0
         self._samples = samples
         self._look_for_intervals = bool(selection)
         frequency = self.trace.files[0].get("clock_frequency") if self.trace.files else 0
         self.tick_ns = 1e9 / frequency if frequency else None
         self._stream: Optional[_arrow.Stream] = None
         self._batches: Optional[Iterator[_arrow.Batch]] = None
+
+    def columns(self, content: int) -> _arrow.OpenStream:
+        """Opens streams of the events. content: 0, ETWATCH_TABLE_FIELDS or ETWATCH_TABLE_TYPED."""
+        table = self.trace._table(  # pylint: disable=protected-access
+            _abi.ETWATCH_TABLE_EVENTS, flags=content | self._cmdline, fill=self._selection.fill)
+        return table._open  # pylint: disable=protected-access
 
     def before_samples(self) -> None:
         """Reads the intervals of CPU samples, once, if the events that have them may not be selected."""
@@ -120,7 +125,7 @@ class _File:
 
     def read(self) -> Tuple[Optional[_arrow.Batch], List[_arrow.Field]]:
         if self._stream is None or self._batches is None:
-            self._stream = _arrow.Stream(self.open_stream)
+            self._stream = _arrow.Stream(self.columns(self._content))
             self._batches = iter(self._stream)
         return next(self._batches, None), self._stream.fields
 
@@ -142,7 +147,7 @@ class _Live:
     def __init__(self, options: Any, fields: bool, samples: Samples) -> None:
         self._pid = os.getpid()
         self._samples = samples
-        self._fields = fields
+        self._content = _abi.ETWATCH_TABLE_FIELDS if fields else 0
         self._pointer = ctypes.c_void_p()
         self.tick_ns: Optional[float] = None
         info = _native.new_error()
@@ -151,18 +156,22 @@ class _Live:
         self._stream: Optional[_arrow.Stream] = None
         self._stats: Dict[str, int] = {}
 
-    def open_stream(self, address: int) -> None:
+    def columns(self, content: int) -> _arrow.OpenStream:
+        """Opens streams of the events. content: 0 or ETWATCH_TABLE_FIELDS."""
         table = _native.sized(_abi.TableOptions)
-        table.flags = _abi.ETWATCH_TABLE_FIELDS if self._fields else 0
-        info = _native.new_error()
-        stream = _abi.ArrowArrayStream.from_address(address)
-        code = _native.lib.etwatch_consumer_stream(self._pointer, _SLICE_MS, ctypes.byref(table), ctypes.byref(stream),
-                                                   ctypes.byref(info))
-        _native.check(code, info)
+        table.flags = content
+
+        def open_stream(address: int) -> None:
+            info = _native.new_error()
+            stream = _abi.ArrowArrayStream.from_address(address)
+            code = _native.lib.etwatch_consumer_stream(self._pointer, _SLICE_MS, ctypes.byref(table), ctypes.byref(stream),
+                                                       ctypes.byref(info))
+            _native.check(code, info)
+        return open_stream
 
     def read(self) -> Tuple[Optional[_arrow.Batch], List[_arrow.Field]]:
         if self._stream is None:
-            self._stream = _arrow.Stream(self.open_stream)
+            self._stream = _arrow.Stream(self.columns(self._content))
         try:
             return next(iter(self._stream), None), self._stream.fields
         except OSError as error:
@@ -215,8 +224,9 @@ class ETWConsumer:
     """Events as they happen, or of a recording (`file=`).
 
     provider, providers: names, or ETWProvider with filters. session: read this ETW session as it is. events: only
-    events with such a name or type (globs); pids, names: only of these processes. fields=False: do not decode fields,
-    which is several times faster. command_lines: command lines in fields, secrets masked (otherwise None).
+    events with such a name or type (globs); pids, names: only of these processes. fields: by default events have fields and
+    columns (`batches`) do not; True: columns have them as JSON text too; False: neither has, which is several times
+    faster. command_lines: command lines in fields, secrets masked (otherwise None).
 
     Example:
 
@@ -228,7 +238,7 @@ class ETWConsumer:
     def __init__(self, provider: Union[str, ETWProvider, Sequence[Union[str, ETWProvider]], None] = None, *, session: Optional[str] = None,
                  providers: Union[str, ETWProvider, Iterable[Union[str, ETWProvider]]] = (), file: Union[Path, Sequence[Path], None] = None,
                  events: Union[str, Sequence[str], None] = None, pids: Iterable[int] = (), names: Iterable[str] = (),
-                 fields: bool = True, command_lines: bool = False, cpu_sampling_hz: int = 0) -> None:
+                 fields: Optional[bool] = None, command_lines: bool = False, cpu_sampling_hz: int = 0) -> None:
         self._providers: List[ETWProvider] = []
         self._session = None if session is None else check_name("session", session)
         self._file = file
@@ -236,7 +246,8 @@ class ETWConsumer:
         self._pids = {check_pid("pids", pid) for pid in pids}
         self._names = [check_name("names", name) for name in names]
         self._command_lines = command_lines
-        self._decode = bool(fields)
+        self._decode = fields is None or bool(fields)
+        self._columns = _abi.ETWATCH_TABLE_FIELDS if fields else 0
         number("cpu_sampling_hz", cpu_sampling_hz, 0, 8000)
         self._cpu_sampling_hz = int(cpu_sampling_hz)
         self._handlers: Dict[str, List[Handler]] = {}
@@ -698,22 +709,36 @@ class ETWConsumer:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The events as an Arrow stream, batch by batch: pyarrow.RecordBatchReader.from_stream(consumer).
 
-        It has the events that iteration delivers. Live, a batch without rows means that nothing happened for a while.
+        It has the events that iteration delivers, without their fields unless the consumer was made with fields=True. Live,
+        a batch without rows means that nothing happened for a while.
         """
-        source = self._open()
-        self._read = True
-        return _arrow.capsule(source.open_stream)
+        return _arrow.capsule(self._open_columns(False))
 
-    def batches(self) -> Iterator[Any]:
-        """The same as pyarrow.RecordBatch, without the empty ones. Needs pyarrow.
+    def _open_columns(self, typed: bool) -> _arrow.OpenStream:
+        source = self._open()
+        if typed and not isinstance(source, _File):
+            raise ValueError("typed: the fields of live events are not known in advance; use fields=True")
+        self._read = True
+        return source.columns(_abi.ETWATCH_TABLE_TYPED if typed else self._columns)
+
+    def batches(self, *, typed: bool = False) -> Iterator[Any]:
+        """The events as pyarrow.RecordBatch, without empty ones. Needs pyarrow.
+
+        typed: a column for each field, with its type. For few kinds of events (`events=`) of a recording, which is read
+        once more for them. The consumer's fields=True gives one column of JSON text instead.
 
         Example:
 
-            for batch in consumer.batches():
+            consumer = etwatch.ETWConsumer(file="boot.etl", events="ThreadContextSwitch")
+            for batch in consumer.batches(typed=True):
                 print(batch.num_rows, batch.schema.names)
         """
         import pyarrow  # type: ignore[import-untyped,unused-ignore]  # pylint: disable=import-error
-        for batch in pyarrow.RecordBatchReader.from_stream(self):
+
+        class Columns:  # pyarrow takes a stream from an object
+            def __arrow_c_stream__(_, requested_schema: object = None) -> object:  # pylint: disable=no-self-argument
+                return _arrow.capsule(self._open_columns(typed))
+        for batch in pyarrow.RecordBatchReader.from_stream(Columns()):
             if batch.num_rows:
                 yield batch
 

@@ -312,7 +312,7 @@ def filters_select_events():
 
 def columns(consumer):
     """(time, event, pid) of each row of its Arrow stream, without pyarrow."""
-    table = etwatch.Table.from_stream(consumer._open().open_stream)  # pylint: disable=protected-access
+    table = etwatch.Table.from_stream(consumer._open_columns(False))  # pylint: disable=protected-access
     return list(zip(table["t_ns"], table["event"], table["pid"]))
 
 
@@ -344,7 +344,7 @@ consumer = etwatch.ETWConsumer("NT Kernel Logger", events="PageFault", fields=Fa
 consumer.start()
 import threading
 threading.Timer(1.0, consumer.stop).start()
-table = etwatch.Table.from_stream(consumer._open().open_stream)
+table = etwatch.Table.from_stream(consumer._open_columns(False))
 print(*sorted(set(table["event"])), len(table))
 """
     with temp_dir() as folder:
@@ -357,7 +357,7 @@ print(*sorted(set(table["event"])), len(table))
             subprocess.run([sys.executable, "-c", "import threading; threading.Thread(target=print).start()"], check=True,
                            stdout=subprocess.DEVNULL)
         consumer.stop()
-        table = etwatch.Table.from_stream(consumer._open().open_stream)  # pylint: disable=protected-access
+        table = etwatch.Table.from_stream(consumer._open_columns(False))  # pylint: disable=protected-access
         check_eq(set(table["event"]), {"sched_process_exit"})
         check_eq({pid == tid for pid, tid in zip(table["pid"], table["tid"])}, {first}, wanted)
 
@@ -505,18 +505,26 @@ def batches_are_arrow():
     need("pyarrow")
     program = """
 import etwatch
-rows = names = 0
-for batch in etwatch.ETWConsumer(file=PATH).batches():
-    rows += batch.num_rows
-    names = batch.schema.names
-print(rows, *names)
+for fields, typed, events in ((None, False, None), (True, False, None), (False, False, None), (None, True, "CSwitch")):
+    rows = names = 0
+    for batch in etwatch.ETWConsumer(file=PATH, fields=fields, events=events).batches(typed=typed):
+        rows += batch.num_rows
+        names = batch.schema.names
+    print(rows, *names)
+print(next(etwatch.ETWConsumer(file=PATH, fields=True).batches()).column("fields")[0].as_py()[:1])
 """
+    columns = "t_ns cpu pid tid name provider event id opcode version header_pid header_tid"
     with temp_dir() as folder:
         result = run(["-c", program.replace("PATH", repr(recording(folder)))], program=python(),
                      env={**os.environ, "PYTHONPATH": PACKAGE})
         check_eq(result.code, 0, result.err)
-        check_eq(result.out.split(), [str(EVENTS), "t_ns", "cpu", "pid", "tid", "name", "provider", "event", "id", "opcode",
-                                      "version", "header_pid", "header_tid", "fields"])
+        lines = result.out.splitlines()
+    check_eq(lines[:3], [f"{EVENTS} {columns}", f"{EVENTS} {columns} fields", f"{EVENTS} {columns}"])
+    check(lines[3].startswith(f"10 {columns} NewThreadId OldThreadId"), lines[3])
+    check_eq(lines[4], "{")
+    if sys.platform != "win32":
+        need_ebpf()
+        raises(ValueError, "typed", etwatch.ETWConsumer("NT Kernel Logger")._open_columns, True)
 
 
 @test
