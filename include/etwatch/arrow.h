@@ -107,8 +107,8 @@ enum etwatch_table_flag {
 
 enum etwatch_event_filter_flag {
     ETWATCH_FILTER_EXCLUDE = 1u << 0, /* drop the events that match instead of keeping them */
-    /* Linux: of task_newtask and sched_process_exit only those of the first thread of a process, or
-     * only those of its other threads; other events do not match. */
+    /* Linux: of the events about new and exiting threads only those of the first thread of a
+     * process, or only those of its other threads; other events do not match. */
     ETWATCH_FILTER_FIRST_THREADS = 1u << 1,
     ETWATCH_FILTER_OTHER_THREADS = 1u << 2,
 };
