@@ -336,7 +336,13 @@ class ETWEvent:
         return None
 
     def as_dict(self) -> Dict[str, Any]:
-        """Everything, under the names of `etwatch events --json`."""
+        """Everything, under the names of `etwatch events --json`.
+
+        Example:
+
+            for event in consumer:
+                print(event.as_dict())
+        """
         return {"t_ns": self.t_ns, "cpu": self.cpu, "pid": self.process_id, "tid": self.thread_id,
                 "name": self.process_name, "provider": self.provider, "event": self.event_name, "id": self.id,
                 "opcode": self.opcode, "version": self.version, "fields": dict(self.fields)}

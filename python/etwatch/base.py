@@ -64,19 +64,39 @@ class BaseMonitor(ABC):
 
     @abstractmethod
     def start_monitoring(self) -> None:
-        """Starts monitoring; does nothing if it runs."""
+        """Starts monitoring; does nothing if it runs.
+
+        Example:
+
+            monitor.start_monitoring()
+        """
 
     @abstractmethod
     def stop_monitoring(self) -> None:
-        """Stops monitoring; may be called twice."""
+        """Stops monitoring; may be called twice.
+
+        Example:
+
+            monitor.stop_monitoring()
+        """
 
     @abstractmethod
     def get_cpu_usage(self) -> float:
-        """Per cent of all CPUs of the machine."""
+        """Per cent of all CPUs of the machine.
+
+        Example:
+
+            print(monitor.get_cpu_usage())
+        """
 
     @abstractmethod
     def get_memory_usage(self) -> Any:
-        """Used memory of the machine."""
+        """Used memory of the machine.
+
+        Example:
+
+            print(monitor.get_memory_usage())
+        """
 
     def get_power_metrics(self) -> Dict[str, Any]:
         """Power and energy of the machine by domain, as from EnergyMonitor; None is unknown. `joules` are since the first
@@ -111,13 +131,33 @@ class MonitorInterface(Protocol):
     """
 
     def start_monitoring(self) -> None:
-        """Starts monitoring."""
+        """Starts monitoring.
+
+        Example:
+
+            monitor.start_monitoring()
+        """
 
     def stop_monitoring(self) -> None:
-        """Stops monitoring."""
+        """Stops monitoring.
+
+        Example:
+
+            monitor.stop_monitoring()
+        """
 
     def get_cpu_usage(self) -> float:
-        """Per cent of all CPUs of the machine."""
+        """Per cent of all CPUs of the machine.
+
+        Example:
+
+            print(monitor.get_cpu_usage())
+        """
 
     def get_memory_usage(self) -> Any:
-        """Used memory of the machine."""
+        """Used memory of the machine.
+
+        Example:
+
+            print(monitor.get_memory_usage())
+        """

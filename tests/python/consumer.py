@@ -29,6 +29,8 @@ def stopped(event):
 consumer.on("ProcessStart", started)
 consumer.on("ProcessStop", stopped)
 """
+# The same of the kernel's own events, which a recording without the provider has.
+EXITS = PROCESSES.replace("Microsoft-Windows-Kernel-Process", "NT Kernel Logger")
 MEMORY = """
 import etwatch
 consumer = etwatch.ETWConsumer(SOURCE)
@@ -79,6 +81,7 @@ ALLOCATIONS = [f"alloc 5000 {hex(0x30000000 + 0x10000 * i)} 65536" for i in rang
 # name: (program, what it prints, ignoring the order)
 USERS = {
     "processes": (PROCESSES, ["start 5000 4000 child.exe"]),
+    "exits": (EXITS, ["start 5000 4000 child.exe", "stop 5000 3"]),
     "memory": (MEMORY, FAULTS + ALLOCATIONS),
     "gpu": (GPU, ["gpu 5000 RENDER_COMMAND_BUFFER 2.1"] * 5),
     "spike": (SPIKE, ["spike child.exe 11", "spike child.exe 12", "spike child.exe 13", "spike child.exe 14",

@@ -400,6 +400,22 @@ def the_error_of_a_timeout_has_the_command_of_the_user(options):
 
 
 @test
+def numbers_of_bytes_are_ints_everywhere():
+    child = python("held = bytearray(1000)\n" + BUSY)
+    with ETWMonitor(ETWMonitorConfig(target_processes={child.pid}), metrics=["all"]) as monitor:
+        wait_until(lambda: child.pid in monitor.get_process_metrics() and monitor.get_process_summary(), "samples")
+        process, memory = monitor.get_process_metrics(child.pid), monitor.get_memory_usage()
+        totals = monitor.get_process_summary()[child.pid]["totals"]
+    found = {name: getattr(process, name) for name in (
+        "working_set_size", "private_bytes", "virtual_bytes", "page_faults", "hard_faults", "peak_working_set", "read_bytes",
+        "write_bytes", "handle_count", "thread_count")}
+    found.update({name: memory[name] for name in ("total", "used", "available")})
+    found.update({name: totals[name] for name in ("io_write_bytes", "cpu_ns")})
+    found.update(etwatch.Process(child.pid).memory_info()._asdict())
+    check_eq({name: type(value).__name__ for name, value in found.items() if type(value) is not int}, {})
+
+
+@test
 def a_process_shows_its_command_line_and_environment_as_psutil_does():
     child = start(["-c", "input()", "--password=secret"], program=sys.executable, stdin=subprocess.PIPE,
                   env={**os.environ, "API_TOKEN": "secret"})
