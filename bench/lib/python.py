@@ -187,7 +187,8 @@ def arrow(bench, section, events, repeat):
 
 def consumer(bench, section, events, repeat):
     path = etl.make(bench, "consumer.etl", "bench", "--events", events)
-    for how, what, bar in (("arrow", "as Arrow", CONSUMER_ARROW_BAR), ("objects", "as Python objects", CONSUMER_OBJECTS_BAR),
+    for how, what, bar in (("arrow", "as Arrow", CONSUMER_ARROW_BAR), ("arrow_json", "as Arrow with fields as JSON", None),
+                           ("arrow_typed", "switches as Arrow with typed fields", None), ("objects", "as Python objects", CONSUMER_OBJECTS_BAR),
                            ("fields", "as Python objects with their fields", None)):
         rates = []
         for _ in range(repeat):

@@ -66,14 +66,16 @@ def polars(path, fields=""):
 
 
 def consumer(path, how):
-    """Events a second as Arrow batches, as objects with four attributes, or with their fields."""
+    """Events a second as Arrow batches (without fields, with fields as JSON text, of one kind with typed fields), as objects
+    with four attributes, or with their fields."""
     import etwatch
     from etwatch import _arrow
     count = 0
     begin = time.perf_counter()
-    if how == "arrow":
-        source = etwatch.ETWConsumer(file=path, fields=False)
-        for batch in _arrow.Stream(source._open().open_stream):
+    if how.startswith("arrow"):
+        fields, events = (True if how == "arrow_json" else None), ("ThreadContextSwitch" if how == "arrow_typed" else None)
+        source = etwatch.ETWConsumer(file=path, fields=fields, events=events)
+        for batch in _arrow.Stream(source._open_columns(how == "arrow_typed")):
             count += len(batch)
     else:
         for event in etwatch.ETWConsumer(file=path):

@@ -105,6 +105,27 @@ enum etwatch_table_flag {
     ETWATCH_TABLE_CSV_RAW = 1u << 7,    /* export as CSV: ETWATCH_FORMAT_CSV_RAW */
 };
 
+enum etwatch_event_filter_flag {
+    ETWATCH_FILTER_EXCLUDE = 1u << 0, /* drop the events that match instead of keeping them */
+    /* Linux: of the events about new and exiting threads only those of the first thread of a
+     * process, or only those of its other threads; other events do not match. */
+    ETWATCH_FILTER_FIRST_THREADS = 1u << 1,
+    ETWATCH_FILTER_OTHER_THREADS = 1u << 2,
+};
+
+/* Matches an event that has all of what is given; patterns as in etwatch_table_options. So events
+ * of one provider are selected without those of the same name of another. */
+struct etwatch_event_filter {
+    uint32_t size;
+    uint32_t flags;            /* enum etwatch_event_filter_flag */
+    const char *provider;      /* NULL: any */
+    const char *const *events; /* any of them */
+    const uint32_t *pids;      /* of the process that the event is about, any of them */
+    const uint16_t *ids;       /* any of them */
+    uint32_t event_count, pid_count, id_count;
+    uint32_t reserved;
+};
+
 struct etwatch_table_options {
     uint32_t size;
     uint32_t flags;      /* enum etwatch_table_flag */
@@ -123,6 +144,14 @@ struct etwatch_table_options {
     /* As in etwatch_trace_options. Those of the trace are not used: a stream may outlive it. */
     int (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_all);
     void *ctx;
+    /* EVENTS: only those that match any filter without EXCLUDE (if there is one) and none with it;
+     * at most 256. The `size` of the first is the stride of all. */
+    const struct etwatch_event_filter *filters;
+    /* EVENTS: only those of these processes, without their descendants; none: all. */
+    const uint32_t *pids;
+    const char *const *names; /* "python" also matches python3.11 and python.exe; globs */
+    uint32_t filter_count, pid_count, name_count;
+    uint32_t reserved2;
 };
 
 /*

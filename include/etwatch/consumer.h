@@ -54,6 +54,10 @@ struct etwatch_consumer_options {
     const uint32_t *pids;
     const char *const *names; /* "python" also matches python3.11 and python.exe; globs */
     uint32_t pid_count, name_count;
+    /* As in etwatch_table_options. */
+    const struct etwatch_event_filter *filters;
+    uint32_t filter_count;
+    uint32_t reserved;
 };
 
 /* One event; it and what it points to are valid until the function returns. */
@@ -61,11 +65,13 @@ typedef void (*etwatch_event_fn)(void *ctx, const struct etwatch_trace_event *ev
 
 struct etwatch_consumer_stats {
     uint32_t size;
-    uint32_t source;    /* enum etwatch_source: ETW or EBPF */
-    uint64_t events;    /* taken from the session */
-    uint64_t delivered; /* of them, selected by the filters */
-    uint64_t undecoded; /* without a known layout */
-    uint64_t lost;      /* by the session, or not taken in time */
+    uint32_t source;             /* enum etwatch_source: ETW or EBPF */
+    uint64_t events;             /* taken from the session */
+    uint64_t delivered;          /* of them, selected by the filters */
+    uint64_t undecoded;          /* without a known layout */
+    uint64_t lost;               /* by the session, or not taken in time */
+    uint64_t sample_interval_ns; /* of CPU samples, whether or not the filters select the event with
+                                    it; 0: unknown */
 };
 
 /* Starts the session. EPERM, ENOTSUP, ELIMIT, EINVAL, ENOENT: the message has the reason. There is

@@ -148,6 +148,8 @@ enum etwatch_trace_event_flag {
     ETWATCH_TRACE_DECODED = 1u << 2, /* the schema is known and matched */
     ETWATCH_TRACE_HAS_HEADER_IDS = 1u << 3,
     ETWATCH_TRACE_NAMED = 1u << 4, /* its name is known, even if its fields are not */
+    /* Linux, a new or exiting thread: it is the first one of its process */
+    ETWATCH_TRACE_FIRST_THREAD = 1u << 5,
 };
 
 /* One event; everything is valid until the next call with this trace. */

@@ -93,6 +93,7 @@ ETWATCH_TRACE_HAS_TID = 2
 ETWATCH_TRACE_DECODED = 4
 ETWATCH_TRACE_HAS_HEADER_IDS = 8
 ETWATCH_TRACE_NAMED = 16
+ETWATCH_TRACE_FIRST_THREAD = 32
 ETWATCH_CLASS_RAW = 0
 ETWATCH_CLASS_PARTLY = 1
 ETWATCH_CLASS_DECODED = 2
@@ -117,6 +118,9 @@ ETWATCH_TABLE_TIMESTAMPS = 16
 ETWATCH_TABLE_DENSE = 32
 ETWATCH_TABLE_TAKE = 64
 ETWATCH_TABLE_CSV_RAW = 128
+ETWATCH_FILTER_EXCLUDE = 1
+ETWATCH_FILTER_FIRST_THREADS = 2
+ETWATCH_FILTER_OTHER_THREADS = 4
 ETWATCH_CONSUMER_NO_FIELDS = 1
 ETWATCH_CONSUMER_CMDLINE = 2
 ETWATCH_DEVICE_GPU = 1
@@ -442,6 +446,10 @@ class ArrowArray(ctypes.Structure):
 
 
 class ArrowArrayStream(ctypes.Structure):
+    pass
+
+
+class EventFilter(ctypes.Structure):
     pass
 
 
@@ -803,11 +811,18 @@ ArrowArrayStream._fields_ = [
     ("get_last_error", ctypes.CFUNCTYPE(c_char_p, POINTER(ArrowArrayStream))),
     ("release", ctypes.CFUNCTYPE(None, POINTER(ArrowArrayStream))), ("private_data", c_void_p),
 ]
+EventFilter._fields_ = [
+    ("size", c_uint32), ("flags", c_uint32), ("provider", c_char_p), ("events", POINTER(c_char_p)),
+    ("pids", POINTER(c_uint32)), ("ids", POINTER(c_uint16)), ("event_count", c_uint32), ("pid_count", c_uint32),
+    ("id_count", c_uint32), ("reserved", c_uint32),
+]
 TableOptions._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("batch_rows", c_uint32), ("provider_count", c_uint32),
     ("providers", POINTER(c_char_p)), ("events", POINTER(c_char_p)), ("event_count", c_uint32),
     ("reserved", c_uint32), ("hz", c_double), ("max_rows", c_uint64),
     ("on_progress", ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)), ("ctx", c_void_p),
+    ("filters", POINTER(EventFilter)), ("pids", POINTER(c_uint32)), ("names", POINTER(c_char_p)),
+    ("filter_count", c_uint32), ("pid_count", c_uint32), ("name_count", c_uint32), ("reserved2", c_uint32),
 ]
 CollectorStats._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("samples", c_uint64), ("thread_samples", c_uint64),
@@ -818,11 +833,11 @@ ConsumerOptions._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("session", c_char_p), ("session_options", POINTER(SessionOptions)),
     ("providers", POINTER(c_char_p)), ("events", POINTER(c_char_p)), ("provider_count", c_uint32),
     ("event_count", c_uint32), ("pids", POINTER(c_uint32)), ("names", POINTER(c_char_p)), ("pid_count", c_uint32),
-    ("name_count", c_uint32),
+    ("name_count", c_uint32), ("filters", POINTER(EventFilter)), ("filter_count", c_uint32), ("reserved", c_uint32),
 ]
 ConsumerStats._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("events", c_uint64), ("delivered", c_uint64), ("undecoded", c_uint64),
-    ("lost", c_uint64),
+    ("lost", c_uint64), ("sample_interval_ns", c_uint64),
 ]
 DeviceProcess._fields_ = [
     ("pid", c_uint32), ("has", c_uint32), ("gpu_ns", c_uint64), ("npu_ns", c_uint64), ("energy_uj", c_uint64),
@@ -1053,6 +1068,7 @@ STRUCTS: Dict[str, Any] = {
     "ArrowSchema": ArrowSchema,
     "ArrowArray": ArrowArray,
     "ArrowArrayStream": ArrowArrayStream,
+    "etwatch_event_filter": EventFilter,
     "etwatch_table_options": TableOptions,
     "etwatch_collector_stats": CollectorStats,
     "etwatch_consumer_options": ConsumerOptions,

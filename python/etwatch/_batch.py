@@ -160,7 +160,13 @@ class Batch(Sequence["Sample"]):
         return [getattr(sample, name) for sample in self]
 
     def masks(self) -> List[int]:
-        """The known metrics of each row, a bit for each in the order of METRIC_NAMES."""
+        """The known metrics of each row, a bit for each in the order of METRIC_NAMES.
+
+        Example:
+
+            for batch in w.batches():
+                print(batch.masks())
+        """
         masks = self.words[HAS::WORDS].tolist()
         for word in range(1, _HAS_WORDS):
             more = self.words[HAS + word::WORDS].tolist()
@@ -168,11 +174,23 @@ class Batch(Sequence["Sample"]):
         return masks
 
     def types(self) -> List[int]:
-        """The type of each row."""
+        """The type of each row.
+
+        Example:
+
+            for batch in w.batches():
+                print(batch.types())
+        """
         return self.halves[TYPE::HALVES].tolist()
 
     def of_type(self, kind: int) -> List[int]:
-        """The indexes of the rows of one type."""
+        """The indexes of the rows of one type.
+
+        Example:
+
+            for batch in w.batches():
+                print(batch.of_type(batch.types()[0]))
+        """
         return [row for row, found in enumerate(self.types()) if found == kind]
 
     def __repr__(self) -> str:
@@ -298,13 +316,25 @@ class Sample:
     cmdline = property(lambda self: self._text(_TEXTS[4]), doc="only with command_lines=True")
 
     def get(self, name: str) -> Any:
-        """A metric by name; None if it is unknown."""
+        """A metric by name; None if it is unknown.
+
+        Example:
+
+            for sample in w:
+                print(sample.get("cpu_ns"))
+        """
         if name not in _METRICS:
             raise KeyError(name)
         return getattr(self, name)
 
     def as_dict(self) -> Dict[str, Any]:
-        """All columns by name."""
+        """All columns by name.
+
+        Example:
+
+            for sample in w:
+                print(sample.as_dict())
+        """
         return {name: getattr(self, name) for name in COLUMNS}
 
     def __getattr__(self, name: str) -> Any:

@@ -9,7 +9,7 @@ import json
 from collections import deque
 from functools import cached_property
 from itertools import repeat
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import _arrow
 from ._event_names import OF_FIRST_THREAD, TYPES, snake
@@ -25,10 +25,13 @@ class Samples:
 
     def __init__(self, interval_ns: int = 1_000_000) -> None:
         self.interval_ns = interval_ns
+        self.changes: Deque[Tuple[int, int]] = deque()  # times and intervals that are not among the selected events
         self._times: Dict[Any, Deque[int]] = {}
 
     def percent(self, pid: Any, t_ns: int) -> float:
         """Adds a sample; the CPU of the process over the window that ends with it, in per cent of one CPU."""
+        while self.changes and self.changes[0][0] <= t_ns:
+            self.interval_ns = self.changes.popleft()[1]
         times = self._times.setdefault(pid, deque())
         times.append(t_ns)
         while times[0] <= t_ns - WINDOW_NS:
@@ -40,7 +43,7 @@ class EventRows:
     """A batch of events, with the columns of the library's table of events."""
 
     def __init__(self, batch: _arrow.Batch, fields: List[_arrow.Field], samples: Samples,
-                 tick_ns: Optional[float] = None) -> None:
+                 tick_ns: Optional[float] = None, before_samples: Optional[Callable[[], None]] = None) -> None:
         self._batch = batch
         self._index = {field.name: i for i, field in enumerate(fields)}
         self._schema = fields
@@ -50,6 +53,8 @@ class EventRows:
         # At once: later batches continue from here, also if no event of this one is accessed.
         self.percents: Dict[int, float] = {}
         if "PerfInfo/Sample" in self.event_words:
+            if before_samples is not None:
+                before_samples()
             self._add_samples()
 
     def column(self, name: str) -> List[Any]:
@@ -137,10 +142,13 @@ class EventRows:
             if name == "PerfInfo/Sample":
                 self.percents[row] = self._samples.percent(self.pid[row], self.t_ns[row])
             elif name in ("PerfInfo/CollectionStart", "PerfInfo/SetInterval"):
-                fields = self.fields_of(row)
-                interval = fields.get("NewInterval")
-                if interval and fields.get("Source", 0) == 0:  # of the timer, in units of 100 ns
-                    self._samples.interval_ns = int(interval) * 100
+                self._samples.interval_ns = interval_of(self.fields_of(row)) or self._samples.interval_ns
+
+
+def interval_of(fields: Mapping[str, Any]) -> Optional[int]:
+    """The new interval of CPU samples in ns, of an event that changes it; None if it is about another counter."""
+    interval = fields.get("NewInterval")
+    return int(interval) * 100 if interval and fields.get("Source", 0) == 0 else None  # of the timer, in units of 100 ns
 
 
 class ETWEvent:
@@ -328,7 +336,13 @@ class ETWEvent:
         return None
 
     def as_dict(self) -> Dict[str, Any]:
-        """Everything, under the names of `etwatch events --json`."""
+        """Everything, under the names of `etwatch events --json`.
+
+        Example:
+
+            for event in consumer:
+                print(event.as_dict())
+        """
         return {"t_ns": self.t_ns, "cpu": self.cpu, "pid": self.process_id, "tid": self.thread_id,
                 "name": self.process_name, "provider": self.provider, "event": self.event_name, "id": self.id,
                 "opcode": self.opcode, "version": self.version, "fields": dict(self.fields)}
@@ -337,6 +351,6 @@ class ETWEvent:
         return f"<{self.provider}/{self.event_name} t={self.timestamp:.6f} pid={self.process_id} tid={self.thread_id}>"
 
 
-def events_of(rows: EventRows, wanted: Optional[Iterable[int]] = None) -> Iterator[ETWEvent]:
+def events_of(rows: EventRows) -> Iterator[ETWEvent]:
     """One object for each row. Not a generator: a loop that is left must not end it for the next one."""
-    return map(ETWEvent, repeat(rows), range(rows.length) if wanted is None else wanted)
+    return map(ETWEvent, repeat(rows), range(rows.length))

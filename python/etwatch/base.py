@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What every monitor has: a base class for monitors of one's own, and the same as a protocol for type checkers."""
 from abc import ABC, abstractmethod
-from typing import Any, Dict, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Dict, Optional, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from .devices import EnergyMonitor
 
 __all__ = ["BaseMonitor", "MemoryUsage", "MonitorInterface"]
 
@@ -61,29 +64,58 @@ class BaseMonitor(ABC):
 
     @abstractmethod
     def start_monitoring(self) -> None:
-        """Starts monitoring; does nothing if it runs."""
+        """Starts monitoring; does nothing if it runs.
+
+        Example:
+
+            monitor.start_monitoring()
+        """
 
     @abstractmethod
     def stop_monitoring(self) -> None:
-        """Stops monitoring; may be called twice."""
+        """Stops monitoring; may be called twice.
+
+        Example:
+
+            monitor.stop_monitoring()
+        """
 
     @abstractmethod
     def get_cpu_usage(self) -> float:
-        """Per cent of all CPUs of the machine."""
+        """Per cent of all CPUs of the machine.
+
+        Example:
+
+            print(monitor.get_cpu_usage())
+        """
 
     @abstractmethod
     def get_memory_usage(self) -> Any:
-        """Used memory of the machine."""
+        """Used memory of the machine.
+
+        Example:
+
+            print(monitor.get_memory_usage())
+        """
 
     def get_power_metrics(self) -> Dict[str, Any]:
-        """Power and energy of the machine by domain, as from EnergyMonitor; None is unknown.
+        """Power and energy of the machine by domain, as from EnergyMonitor; None is unknown. `joules` are since the first
+        call: the meters are opened then, and stay open with the monitor.
 
         Example:
 
             print(etwatch.SystemMonitor().get_power_metrics()["package"]["watts"])
         """
+        # Made on first use: a subclass may have an __init__ of its own.
+        if self._energy_monitor is None:
+            self._energy_monitor = self._energy()
+        return self._energy_monitor.get_power_metrics()
+
+    _energy_monitor: Optional["EnergyMonitor"] = None
+
+    def _energy(self) -> "EnergyMonitor":
         from .devices import EnergyMonitor
-        return EnergyMonitor().get_power_metrics()
+        return EnergyMonitor()
 
 
 @runtime_checkable
@@ -99,13 +131,33 @@ class MonitorInterface(Protocol):
     """
 
     def start_monitoring(self) -> None:
-        """Starts monitoring."""
+        """Starts monitoring.
+
+        Example:
+
+            monitor.start_monitoring()
+        """
 
     def stop_monitoring(self) -> None:
-        """Stops monitoring."""
+        """Stops monitoring.
+
+        Example:
+
+            monitor.stop_monitoring()
+        """
 
     def get_cpu_usage(self) -> float:
-        """Per cent of all CPUs of the machine."""
+        """Per cent of all CPUs of the machine.
+
+        Example:
+
+            print(monitor.get_cpu_usage())
+        """
 
     def get_memory_usage(self) -> Any:
-        """Used memory of the machine."""
+        """Used memory of the machine.
+
+        Example:
+
+            print(monitor.get_memory_usage())
+        """

@@ -206,10 +206,14 @@ def bare_flags(where: str, flags: object) -> List[str]:
     return found
 
 
+# Flags of Windows that no session of etwatch enables: no metric comes from their events.
+NOT_ENABLED = ("VAMAP", "REGISTRY", "ALPC", "DBGPRINT", "JOB", "DEBUG_EVENTS", "NO_SYSCONFIG")
+
+
 def without_effect(bare: Iterable[str]) -> str:
     """Which flags switch nothing on this system; "" if each does."""
-    alone = [PREFIX + name for name in bare if FLAG_SWITCHES[name] is None]
-    return f"no effect on this system: {', '.join(alone)}" if alone and not WINDOWS else ""
+    alone = [PREFIX + name for name in bare if (name in NOT_ENABLED if WINDOWS else FLAG_SWITCHES[name] is None)]
+    return f"no effect on this system: {', '.join(alone)}" if alone else ""
 
 
 def switch_by_flags(config: ETWMonitorConfig, bare: Iterable[str]) -> None:
@@ -235,11 +239,12 @@ class Settings:
     rates: Tuple[Tuple[str, float], ...] = ()  # of groups of metrics
     polled: Tuple[str, ...] = ()  # polled gauges next to an event source
     persist_to_disk: Optional[str] = None
-    kernel: Tuple[str, ...] = ()  # additional kinds of kernel events (ETW)
+    backends: Dict[str, str] = field(default_factory=dict)  # by group: the source that it names
     device_metrics: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # by group of devices: the selected ones
     system_hz: Optional[float] = None  # of the whole machine
     unified: Dict[str, str] = field(default_factory=dict)  # by key: why it has an effect in a UnifiedMonitor only
     ignored: Dict[str, str] = field(default_factory=dict)  # by key: why it has no effect on this machine
+    session: Dict[str, str] = field(default_factory=dict)  # by the user's key: the field, of settings of an ETW session
 
 
 _BACKENDS = {"auto": "auto", "etw": "etw", "ebpf": "ebpf", "poll": "poll", "polling": "poll", "psutil": "poll"}
@@ -287,6 +292,10 @@ def _read_backend(name: str, group: Mapping[str, Any], found: Settings) -> None:
         raise WrongType(f"{where}: a name is needed, not {backend!r}")
     # Devices have backends of their own (nvml, drm, rapl, onnx_runtime, …); the name is not checked.
     if name in (*DEVICES, "system"):
+        if backend != "auto":
+            found.ignored[where] = f"{backend!r} selects nothing: " + (
+                "the values of the whole machine have one source" if name == "system" else
+                "every driver that is found is read")
         return
     if backend not in _BACKENDS:
         raise ValueError(f"{where}: {backend!r} is none of {', '.join(_BACKENDS)}")
@@ -295,20 +304,29 @@ def _read_backend(name: str, group: Mapping[str, Any], found: Settings) -> None:
         found.ignored[where] = f"{backend!r} is a source of {'Linux' if WINDOWS else 'Windows'}; " \
                                "the best source of this machine is used"
         source = "auto"
+    found.backends[name] = source
     if name == "cpu":
         found.source = source
     elif name == "memory" and source == "poll":
         found.polled = ("rss_bytes", "rss_peak_bytes", "private_bytes", "virtual_bytes")
 
 
+def _note_backends(found: Settings) -> None:
+    """A monitor has one source, that of the group cpu; only the gauges of memory can be polled next to it."""
+    source = found.source if found.source != "auto" else "etw" if WINDOWS else "ebpf"
+    for name, wanted in found.backends.items():
+        if wanted not in ("auto", source) and (name, wanted) != ("memory", "poll"):
+            found.ignored[f"monitoring.{name}.backend"] = f"{wanted!r} is not the source of this monitor ({source!r}), " \
+                "which monitoring.cpu.backend or the monitor itself selects for every group"
+
+
 def _read_more(name: str, group: Mapping[str, Any], found: Settings) -> None:
     """The keys that only this group has."""
     where = f"monitoring.{name}"
     if _switch(f"{where}.track_allocations", group.get("track_allocations", False)):
-        if WINDOWS:
-            found.kernel += ("virtualalloc",)
-        else:
-            found.ignored[f"{where}.track_allocations"] = "allocations are events of ETW, which only Windows has"
+        found.ignored[f"{where}.track_allocations"] = "allocations are events, which no metric counts; an " \
+            "ETWConsumer(events='MemAlloc') has each with its address and size" if WINDOWS else \
+            "allocations are events of ETW, which only Windows has"
     for metric in members(f"{where}.metrics", group.get("metrics", ())):
         if metric not in _DEVICE_METRICS:
             raise ValueError(f"{where}.metrics: {metric!r} is none of {', '.join(_DEVICE_METRICS)}")
@@ -384,6 +402,7 @@ def _read_nested(settings: Mapping[str, Any], elsewhere: bool) -> Settings:
         number("monitoring.overhead_limit", monitoring["overhead_limit"], 0.01, 1000)
         values["overhead_limit"] = monitoring["overhead_limit"]
     found.config = ETWMonitorConfig(**values)
+    found.session = {name: name for name in rest if name in _SESSION_FIELDS}
     return found
 
 
@@ -418,7 +437,7 @@ def _read_session(settings: Mapping[str, Any]) -> Settings:
         values["kernel_flags"] = given["kernel_flags"]
     found = Settings(ETWMonitorConfig(**values))
     spelled = {"buffer_size_kb": "buffer_size", "enable_stack_walking": "stack_walk_enabled"}
-    _note_session(found, {spelled.get(name, name): name for name in values if name in _SESSION_FIELDS})
+    found.session = {spelled.get(name, name): name for name in values if name in _SESSION_FIELDS}
     return found
 
 
@@ -428,11 +447,11 @@ _SESSION_FIELDS = ("session_name", "buffer_size_kb", "min_buffers", "max_buffers
                    "cpu_sampling_interval", "enable_stack_walking")
 
 
-def _note_session(found: Settings, given: Mapping[str, str]) -> None:
-    """Notes the settings of an ETW session that have no effect: given has the user's key and the field of each."""
+def _note_session(found: Settings) -> None:
+    """Notes the settings of an ETW session that have no effect."""
     if WINDOWS and found.source in ("auto", "etw"):
         return
-    for key, name in given.items():
+    for key, name in found.session.items():
         if name != "enable_stack_walking" or found.config.enable_stack_walking:
             found.ignored[key] = "a setting of an ETW session, and there is none " + \
                                  ("when polling" if WINDOWS else "on this system")
@@ -459,14 +478,25 @@ def plain_name(name: str) -> str:
     return name[:-4] if not WINDOWS and len(name) > 4 and name.lower().endswith(".exe") else name
 
 
-def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, float, None], elsewhere: bool = False) -> Settings:
-    """Reads and checks any accepted form of configuration. elsewhere: devices are not looked for in the system's places."""
+def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, float, None], elsewhere: bool = False,
+                  source: Optional[str] = None) -> Settings:
+    """Reads and checks any accepted form of configuration. elsewhere: devices are not looked for in the system's places.
+    source: overrides that of the configuration."""
+    found = _read(settings, elsewhere)
+    found.source = source or found.source
+    _note_backends(found)
+    _note_session(found)
+    _note_rest(found)
+    return found
+
+
+def _read(settings: Union[Mapping[str, Any], ETWMonitorConfig, float, None], elsewhere: bool) -> Settings:
     if settings is None:
         return Settings(ETWMonitorConfig())
     if isinstance(settings, ETWMonitorConfig):
         settings.validate()
         found = Settings(settings)
-        _note_session(found, {name: name for name in _SESSION_FIELDS if getattr(settings, name) != _DEFAULTS[name]})
+        found.session = {name: name for name in _SESSION_FIELDS if getattr(settings, name) != _DEFAULTS[name]}
     elif isinstance(settings, bool) or _plain(settings, False) is not None:
         found = Settings(ETWMonitorConfig(sampling_rate_hz=settings))  # type: ignore[arg-type]
     elif not isinstance(settings, Mapping):
@@ -477,6 +507,5 @@ def read_settings(settings: Union[Mapping[str, Any], ETWMonitorConfig, float, No
         found = _read_session(settings)
     else:
         found = Settings(ETWMonitorConfig(**_keys("config", settings, _FIELDS)))
-        _note_session(found, {name: name for name in _SESSION_FIELDS if name in settings})
-    _note_rest(found)
+        found.session = {name: name for name in _SESSION_FIELDS if name in settings}
     return found

@@ -16,11 +16,12 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import (Any, AsyncIterator, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union)
+from typing import (Any, AsyncIterator, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple,
+                    Union)
 
 from . import _abi, _arrow, _native
 from ._event_names import KERNEL_PROVIDER, KINDS, KNOWN, LIVE, OF_FIRST_THREAD, PROVIDERS, TYPES, Kernel
-from ._events import ETWEvent, EventRows, Samples, events_of
+from ._events import ETWEvent, EventRows, Samples, events_of, interval_of
 from ._monitor import _ids, _texts
 from .config import check_name, check_pid, number
 from .errors import ETWProviderError, ETWSessionError, warn
@@ -30,8 +31,11 @@ __all__ = ["ETWConsumer", "ETWEvent", "ETWProvider"]
 
 Handler = Callable[[ETWEvent], object]
 _SLICE_MS = 100  # longest wait inside the library
+_INTERVALS = ("PerfInfo/CollectionStart", "PerfInfo/SetInterval")
 _WHOLE_KERNEL = ("windows kernel", "nt kernel logger", "sched")
 _LIVE_ON_LINUX = "the live events of Linux are starts, stops, switches and wake-ups"
+_NOT_OF_PROVIDERS = "none of the providers has it; add one that has, or none to select by handlers and events"
+_TOO_LATE = "it was not enabled when reading began; register the handler before that"
 _USE_A_RECORDING = "read a recording of Windows with file="
 
 
@@ -52,23 +56,76 @@ class ETWProvider:
     ids: Tuple[int, ...] = ()
 
 
+class _Filter(NamedTuple):
+    """Events of a provider; of the lists any entry, none: all."""
+
+    provider: Optional[str] = None
+    events: Tuple[str, ...] = ()
+    pids: Tuple[int, ...] = ()
+    ids: Tuple[int, ...] = ()
+    flags: int = 0
+
+
+class _Selection(NamedTuple):
+    """What the library selects, for objects and for columns alike."""
+
+    filters: Tuple[_Filter, ...] = ()
+    events: Tuple[str, ...] = ()
+    pids: Tuple[int, ...] = ()
+    names: Tuple[str, ...] = ()
+
+    def fill(self, options: Any) -> None:
+        """Writes it into the options of a table or a consumer, which keep the memory."""
+        array = (_abi.EventFilter * max(1, len(self.filters)))()
+        for native, one in zip(array, self.filters):
+            native.size = ctypes.sizeof(_abi.EventFilter)
+            native.flags = one.flags
+            native.provider = None if one.provider is None else one.provider.encode()
+            native.events, native.event_count = _texts(one.events), len(one.events)
+            native.pids, native.pid_count = _ids(one.pids), len(one.pids)
+            native.ids, native.id_count = (ctypes.c_uint16 * len(one.ids))(*one.ids), len(one.ids)
+        options.filters, options.filter_count = array, len(self.filters)
+        options.events, options.event_count = _texts(self.events), len(self.events)
+        options.pids, options.pid_count = _ids(self.pids), len(self.pids)
+        options.names, options.name_count = _texts(self.names), len(self.names)
+
+    def __bool__(self) -> bool:
+        return any(self)
+
+
 class _File:
     """The events of a recording, batch by batch."""
 
-    def __init__(self, paths: Any, options: Dict[str, Any], providers: Sequence[str], events: Sequence[str],
-                 fields: bool, command_lines: bool) -> None:
-        self.trace = open_trace(paths, **options)
-        table = self.trace.event_table(list(providers) or None, list(events) or None, fields=fields,
-                                       command_lines=command_lines)
-        self.open_stream = table._open  # pylint: disable=protected-access
+    def __init__(self, paths: Any, selection: _Selection, fields: bool, command_lines: bool, samples: Samples) -> None:
+        self.trace = open_trace(paths)
+        self._selection = selection
+        self._content = _abi.ETWATCH_TABLE_FIELDS if fields else 0
+        self._cmdline = _abi.ETWATCH_TABLE_CMDLINE if command_lines else 0
+        self._samples = samples
+        self._look_for_intervals = bool(selection)
         frequency = self.trace.files[0].get("clock_frequency") if self.trace.files else 0
         self.tick_ns = 1e9 / frequency if frequency else None
         self._stream: Optional[_arrow.Stream] = None
         self._batches: Optional[Iterator[_arrow.Batch]] = None
 
+    def columns(self, content: int) -> _arrow.OpenStream:
+        """Opens streams of the events. content: 0, ETWATCH_TABLE_FIELDS or ETWATCH_TABLE_TYPED."""
+        table = self.trace._table(  # pylint: disable=protected-access
+            _abi.ETWATCH_TABLE_EVENTS, flags=content | self._cmdline, fill=self._selection.fill)
+        return table._open  # pylint: disable=protected-access
+
+    def before_samples(self) -> None:
+        """Reads the intervals of CPU samples, once, if the events that have them may not be selected."""
+        if self._look_for_intervals:
+            self._look_for_intervals = False
+            for event in self.trace.events(event=list(_INTERVALS)):
+                interval = interval_of(event.fields)
+                if interval is not None:
+                    self._samples.changes.append((event.t_ns, interval))
+
     def read(self) -> Tuple[Optional[_arrow.Batch], List[_arrow.Field]]:
         if self._stream is None or self._batches is None:
-            self._stream = _arrow.Stream(self.open_stream)
+            self._stream = _arrow.Stream(self.columns(self._content))
             self._batches = iter(self._stream)
         return next(self._batches, None), self._stream.fields
 
@@ -87,9 +144,10 @@ class _File:
 class _Live:
     """The events of a live session, batch by batch."""
 
-    def __init__(self, options: Any, fields: bool) -> None:
+    def __init__(self, options: Any, fields: bool, samples: Samples) -> None:
         self._pid = os.getpid()
-        self._fields = fields
+        self._samples = samples
+        self._content = _abi.ETWATCH_TABLE_FIELDS if fields else 0
         self._pointer = ctypes.c_void_p()
         self.tick_ns: Optional[float] = None
         info = _native.new_error()
@@ -98,22 +156,32 @@ class _Live:
         self._stream: Optional[_arrow.Stream] = None
         self._stats: Dict[str, int] = {}
 
-    def open_stream(self, address: int) -> None:
+    def columns(self, content: int) -> _arrow.OpenStream:
+        """Opens streams of the events. content: 0 or ETWATCH_TABLE_FIELDS."""
         table = _native.sized(_abi.TableOptions)
-        table.flags = _abi.ETWATCH_TABLE_FIELDS if self._fields else 0
-        info = _native.new_error()
-        stream = _abi.ArrowArrayStream.from_address(address)
-        code = _native.lib.etwatch_consumer_stream(self._pointer, _SLICE_MS, ctypes.byref(table), ctypes.byref(stream),
-                                                   ctypes.byref(info))
-        _native.check(code, info)
+        table.flags = content
+
+        def open_stream(address: int) -> None:
+            info = _native.new_error()
+            stream = _abi.ArrowArrayStream.from_address(address)
+            code = _native.lib.etwatch_consumer_stream(self._pointer, _SLICE_MS, ctypes.byref(table), ctypes.byref(stream),
+                                                       ctypes.byref(info))
+            _native.check(code, info)
+        return open_stream
 
     def read(self) -> Tuple[Optional[_arrow.Batch], List[_arrow.Field]]:
         if self._stream is None:
-            self._stream = _arrow.Stream(self.open_stream)
+            self._stream = _arrow.Stream(self.columns(self._content))
         try:
             return next(iter(self._stream), None), self._stream.fields
         except OSError as error:
             raise ETWSessionError(str(error.strerror or error)) from None
+
+    def before_samples(self) -> None:
+        """The interval of CPU samples, also if the event that has it is not selected."""
+        stats = _native.sized(_abi.ConsumerStats)
+        if self._pointer and _native.lib.etwatch_consumer_stats(self._pointer, ctypes.byref(stats)) == 0:
+            self._samples.interval_ns = stats.sample_interval_ns or self._samples.interval_ns
 
     def stop(self) -> None:
         if self._pointer and self._pid == os.getpid():
@@ -156,8 +224,9 @@ class ETWConsumer:
     """Events as they happen, or of a recording (`file=`).
 
     provider, providers: names, or ETWProvider with filters. session: read this ETW session as it is. events: only
-    events with such a name or type (globs); pids, names: only of these processes. fields=False: do not decode fields,
-    which is several times faster. command_lines: command lines in fields, secrets masked (otherwise None).
+    events with such a name or type (globs); pids, names: only of these processes. fields: by default events have fields and
+    columns (`batches`) do not; True: columns have them as JSON text too; False: neither has, which is several times
+    faster. command_lines: command lines in fields, secrets masked (otherwise None).
 
     Example:
 
@@ -169,7 +238,7 @@ class ETWConsumer:
     def __init__(self, provider: Union[str, ETWProvider, Sequence[Union[str, ETWProvider]], None] = None, *, session: Optional[str] = None,
                  providers: Union[str, ETWProvider, Iterable[Union[str, ETWProvider]]] = (), file: Union[Path, Sequence[Path], None] = None,
                  events: Union[str, Sequence[str], None] = None, pids: Iterable[int] = (), names: Iterable[str] = (),
-                 fields: bool = True, command_lines: bool = False, cpu_sampling_hz: int = 0) -> None:
+                 fields: Optional[bool] = None, command_lines: bool = False, cpu_sampling_hz: int = 0) -> None:
         self._providers: List[ETWProvider] = []
         self._session = None if session is None else check_name("session", session)
         self._file = file
@@ -177,7 +246,8 @@ class ETWConsumer:
         self._pids = {check_pid("pids", pid) for pid in pids}
         self._names = [check_name("names", name) for name in names]
         self._command_lines = command_lines
-        self._decode = bool(fields)
+        self._decode = fields is None or bool(fields)
+        self._columns = _abi.ETWATCH_TABLE_FIELDS if fields else 0
         number("cpu_sampling_hz", cpu_sampling_hz, 0, 8000)
         self._cpu_sampling_hz = int(cpu_sampling_hz)
         self._handlers: Dict[str, List[Handler]] = {}
@@ -192,8 +262,7 @@ class ETWConsumer:
         self._read = False  # something was taken from the source
         self._delivered = 0
         self._samples = Samples()
-        self._wanted: Dict[Tuple[str, str], bool] = {}
-        self._kernel_patterns: Dict[str, Tuple[str, ...]] = {}
+        self._selectable: Optional[Callable[[str], Optional[str]]] = None  # why events of a pattern cannot come
         self._system: Any = None
         if provider is not None:
             self.subscribe(provider)
@@ -272,7 +341,7 @@ class ETWConsumer:
             source, self._source = self._source, None
             source.stop()
             source.close()
-        self._kernel_patterns.clear()
+        self._selectable = None
 
     def _end_change(self) -> None:
         if self._inside:
@@ -290,6 +359,8 @@ class ETWConsumer:
         if not callable(handler):
             raise TypeError(f"handler: a function is needed, not {handler!r}")
         self._handlers.setdefault(check_name("event", event), []).append(handler)
+        if self._source is not None:
+            self._warn_of_patterns([event])
         self._run_handlers()
         return self
 
@@ -330,26 +401,52 @@ class ETWConsumer:
     # ------------------------------------------------------------------------ opening
 
     def _kinds(self) -> List[str]:
-        """The kinds of kernel events that the providers need; without any, the handlers and event filters."""
+        """The kinds of kernel events that an own session needs: for the providers, and for the handlers and filters of
+        events if events of the kernel are selected."""
         found: List[str] = []
         for provider in self._providers:
             kernel = PROVIDERS.get(provider.name.lower())
             if kernel is not None and not kernel.logged:
                 found += kernel.kinds
-        for name in [] if self._providers else [*self._handlers, *self._events]:
-            for kind in {name, *(kind for event, kind in TYPES.items() if _event_matches([name], event))}:
-                found += KINDS.get(kind, ())
-        return list(dict.fromkeys(found))
+        for name in [*self._handlers, *self._events]:
+            for event in _known_events(name):
+                if not self._providers or any(_is_of(kernel, event) for kernel in self._kernels() if not kernel.logged):
+                    found += KINDS.get(TYPES[event], ())
+        return list(dict.fromkeys(["process", "thread", *found]))
 
-    def _native_filters(self, options: Any, providers: Sequence[str], events: Sequence[str]) -> List[Any]:
-        kept = [_texts(providers), _texts(events), _ids(sorted(self._pids)), _texts(self._names)]
-        options.providers, options.provider_count = kept[0], len(providers)
-        options.events, options.event_count = kept[1], len(events)
-        options.pids, options.pid_count = kept[2], len(self._pids)
-        options.names, options.name_count = kept[3], len(self._names)
+    def _kernels(self) -> List[Kernel]:
+        """The kernel events of the providers that have some."""
+        return [PROVIDERS[one.name.lower()] for one in self._providers if one.name.lower() in PROVIDERS]
+
+    def _warn_of_patterns(self, patterns: Iterable[str]) -> None:
+        """Warns of handlers and filters that match no event of what was opened."""
+        for pattern in dict.fromkeys(patterns):
+            reason = self._selectable(pattern) if self._selectable is not None else None
+            if reason is not None:
+                warn(f"{pattern}: no event can match: {reason}")
+
+    def _selected(self, filters: Iterable[_Filter]) -> _Selection:
+        """The selection: these filters, and those of the user."""
+        events = [*self._events, *(event for pattern in self._events for event, kind in TYPES.items()
+                                   if _matches(pattern, kind) or _matches(pattern, OF_FIRST_THREAD.get(event, kind)))]
+        # Some kernel events are about the start or the end of a process or of a thread.
+        excluded = []
+        for event, kind in OF_FIRST_THREAD.items() if self._events else ():
+            named = _event_matches(self._events, event)
+            first, other = (named or any(_matches(pattern, one) for pattern in self._events) for one in (kind, TYPES[event]))
+            if first != other:
+                thread = _abi.ETWATCH_FILTER_OTHER_THREADS if first else _abi.ETWATCH_FILTER_FIRST_THREADS
+                excluded.append(_Filter(None, (event,), flags=_abi.ETWATCH_FILTER_EXCLUDE | thread))
+        return _Selection((*filters, *excluded), tuple(dict.fromkeys(events)), tuple(sorted(self._pids)),
+                          tuple(self._names))
+
+    def _live(self, selection: _Selection, prepare: Callable[[Any], object] = lambda _: None) -> _Live:
+        options = _native.sized(_abi.ConsumerOptions)
+        selection.fill(options)
         options.flags = _abi.ETWATCH_CONSUMER_CMDLINE if self._command_lines else 0
         options.flags |= 0 if self._decode else _abi.ETWATCH_CONSUMER_NO_FIELDS
-        return kept
+        prepare(options)
+        return _Live(options, self._decode, self._samples)
 
     def _open_sched(self) -> _Live:
         events: List[str] = []
@@ -357,65 +454,106 @@ class ETWConsumer:
             events += _live_events(provider.name)
         if self._session is not None:
             events += _live_events(self._session)
-        named, reasons = self._named_events()
-        if reasons and not events and not named:
-            raise ETWProviderError("; ".join(reasons.values()), fix=_USE_A_RECORDING)
-        for key, reason in reasons.items():
-            warn(f"{key}: no event can match: {reason}")
-        if not events and self._on_event is None:
-            events = named
-        self._warn_of_filters(("level", "keywords", "pids", "ids"), "and there is none on this system")
-        options = _native.sized(_abi.ConsumerOptions)
-        kept = self._native_filters(options, (), list(dict.fromkeys(events)))
-        live = _Live(options, self._decode)
-        del kept
-        return live
-
-    def _named_events(self) -> Tuple[List[str], Dict[str, str]]:
-        """The live events of Linux that handlers and event filters name, and why others cannot come."""
-        found: List[str] = []
+        named: List[str] = []
         reasons: Dict[str, str] = {}
         for pattern in [*self._handlers, *self._events]:
-            live = [event for kind, events in LIVE.items() for event in events
-                    if _matches(pattern, kind) or _matches(pattern, event)]
-            if not live:
-                known = pattern in TYPES.values() or any(_event_matches([pattern], event) for event in TYPES)
-                reasons[pattern] = f"Linux has no live {pattern}: {_LIVE_ON_LINUX}" if known else \
-                    f"no live event has the type or name {pattern!r}: {_LIVE_ON_LINUX}"
-            found += live
-        return found, reasons
+            try:
+                named += _live_of(pattern)
+            except LookupError as error:
+                reasons[pattern] = str(error.args[0])
+        if reasons and not events and not named:
+            raise ETWProviderError("; ".join(reasons.values()), fix=_USE_A_RECORDING)
+        if not events and self._on_event is None:
+            events = named
+
+        def selectable(pattern: str) -> Optional[str]:
+            try:
+                live = _live_of(pattern)
+            except LookupError as error:
+                return str(error.args[0])
+            if not events or not set(events).isdisjoint(live):
+                return None
+            return _NOT_OF_PROVIDERS if self._providers else _TOO_LATE
+        self._selectable = selectable
+        self._warn_of_patterns([*self._handlers, *self._events])
+        self._warn_of_filters(("level", "keywords", "pids", "ids"), "and there is none on this system")
+        return self._live(self._selected([_Filter(None, tuple(dict.fromkeys(events)))] if events else []))
 
     def _open_etw(self) -> _Live:
-        options = _native.sized(_abi.ConsumerOptions)
-        patterns: List[str] = []
-        for provider in self._providers:
-            kernel = PROVIDERS.get(provider.name.lower())
-            if kernel is None or kernel.logged:
-                patterns.append(provider.name.lstrip("*"))
-            else:
-                self._kernel_patterns[KERNEL_PROVIDER] = (*self._kernel_patterns.get(KERNEL_PROVIDER, ()),
-                                                          *kernel.events)
-                patterns.append(KERNEL_PROVIDER)
-        kinds = self._kinds()
-        guids = [name for name in patterns if not _is_pattern_of_name(name)]
-        kept: List[Any] = self._native_filters(options, () if guids else list(dict.fromkeys(patterns)), ())
-        if self._session is not None:
-            options.session = os.fsencode(self._session)
-        else:
-            kept.append(self._session_options(options, kinds))
+        """An own session, or the session that the user named."""
+        if self._session is None:
+            return self._open_own()
         try:
-            live = _Live(options, self._decode)
+            live = self._live(self._selected(self._provider_filters(True)),
+                              lambda options: setattr(options, "session", os.fsencode(str(self._session))))
+        except ProcessLookupError as error:
+            if self._session.lower() not in _WHOLE_KERNEL:
+                raise ETWSessionError(f"session {self._session!r} is not running: {error}",
+                                      fix=f"start it (logman start {self._session!r} -ets), or leave session= out: "
+                                          "providers= then opens a session of its own") from None
+            warn(f"session: {self._session!r} is not running: a session of its own has the events of the kernel instead")
+            self._providers = self._providers or [ETWProvider(self._session)]
+            return self._open_own()
+        where = "and a session that another program started is read as it is"
+        self._warn_of_filters(("level", "keywords"), where)
+        if self._providers:
+            self._selectable = self._selectable_by_provider
+            self._warn_of_patterns([*self._handlers, *self._events])
+        return live
+
+    def _open_own(self) -> _Live:
+        kinds = self._kinds()
+        selection = self._selected(self._provider_filters(False))
+        kept: List[Any] = []
+        try:
+            live = self._live(selection, lambda options: kept.append(self._session_options(options, kinds)))
         except ValueError as error:
             if "no provider is named" in str(error):
                 name = str(error).partition("'")[2].rpartition("'")[0]
                 raise _unknown(name, KNOWN, "it is not registered on this machine") from None
             raise
-        del kept
+        for provider in self._providers:
+            if provider.name.lower() in PROVIDERS and not PROVIDERS[provider.name.lower()].logged:
+                self._warn_of_provider(provider, ("level", "keywords"), "and these are events of the kernel")
+
+        def selectable(pattern: str) -> Optional[str]:
+            events = _known_events(pattern)
+            logged = any(_is_of(kernel, event) for kernel in self._kernels() if kernel.logged for event in events)
+            if not events or logged or any(not set(kinds).isdisjoint(KINDS.get(TYPES[event], ())) for event in events):
+                return self._selectable_by_provider(pattern)
+            return self._selectable_by_provider(pattern) or _TOO_LATE
+        self._selectable = selectable
+        self._warn_of_patterns([*self._handlers, *self._events])
         return live
+
+    def _selectable_by_provider(self, pattern: str) -> Optional[str]:
+        """Why no event of the kernel matches, if every provider is known."""
+        kernels, events = self._kernels(), _known_events(pattern)
+        if not events or len(kernels) < max(1, len(self._providers)):
+            return None
+        return None if any(_is_of(kernel, event) for kernel in kernels for event in events) else _NOT_OF_PROVIDERS
+
+    def _provider_filters(self, all_of_them: bool) -> List[_Filter]:
+        """The events of the providers of a live session. all_of_them: Windows does not apply their filters."""
+        found = []
+        for one in self._providers:
+            kernel = PROVIDERS.get(one.name.lower())
+            if kernel is not None and not kernel.logged:
+                found.append(self._kernel_filter(one, kernel))
+            elif all_of_them:
+                found.append(_Filter(one.name.lstrip("*"), (), one.pids, one.ids))
+            else:
+                found.append(_Filter(one.name.lstrip("*")))
+        return found
+
+    def _kernel_filter(self, provider: ETWProvider, kernel: Kernel) -> _Filter:
+        """The kernel events that stand for a provider."""
+        self._warn_of_provider(provider, ("ids",), "and events of the kernel have none")
+        return _Filter(KERNEL_PROVIDER, kernel.events, provider.pids)
 
     def _session_options(self, options: Any, kinds: List[str]) -> List[Any]:
         session = _native.sized(_abi.SessionOptions)
-        session.kernel = ",".join(["process", "thread", *kinds]).encode()
+        session.kernel = ",".join(kinds).encode()
         session.profile_hz = self._cpu_sampling_hz if "profile" in kinds else 0
         real = [one for one in self._providers
                 if PROVIDERS.get(one.name.lower()) is None or PROVIDERS[one.name.lower()].logged]
@@ -435,27 +573,24 @@ class ETWConsumer:
 
     def _open_file(self) -> _File:
         file: Any = self._file
-        patterns: List[str] = []
+        filters: List[_Filter] = []
         if self._providers:
             with open_trace(file) as trace:
                 present = sorted({str(name) for name in trace.classes["provider"]})
-            for provider in self._providers:
-                patterns += self._patterns_in(provider, present)
+            filters = [self._filter_in(provider, present) for provider in self._providers]
         self._warn_of_filters(("level", "keywords"), "and this is a recording: it has the events that were recorded")
-        return _File(file, {}, list(dict.fromkeys(patterns)), (), self._decode, self._command_lines)
+        return _File(file, self._selected(filters), self._decode, self._command_lines, self._samples)
 
-    def _patterns_in(self, provider: ETWProvider, present: List[str]) -> List[str]:
-        """The providers of a recording that carry the events of a requested one."""
+    def _filter_in(self, provider: ETWProvider, present: List[str]) -> _Filter:
+        """The events of a recording that a provider stands for."""
         kernel = PROVIDERS.get(provider.name.lower())
         found = [name for name in present if _matches(provider.name, name)]
-        if found or not _is_pattern_of_name(provider.name):
-            return [provider.name]
-        if kernel is not None:
-            self._kernel_patterns[KERNEL_PROVIDER] = (*self._kernel_patterns.get(KERNEL_PROVIDER, ()), *kernel.events)
-            return [KERNEL_PROVIDER]
-        if provider.name.lower() in (name.lower() for name in KNOWN):
-            return [provider.name]
-        raise _unknown(provider.name, present, "the recording has no events of it")
+        if not found and _is_pattern_of_name(provider.name):
+            if kernel is not None:
+                return self._kernel_filter(provider, kernel)
+            if provider.name.lower() not in (name.lower() for name in KNOWN):
+                raise _unknown(provider.name, present, "the recording has no events of it")
+        return _Filter(provider.name, (), provider.pids, provider.ids)
 
     def _open(self) -> Union[_File, _Live]:
         if self._source is None:
@@ -474,63 +609,16 @@ class ETWConsumer:
 
     # ------------------------------------------------------------------------ reading
 
-    def _select(self, rows: EventRows) -> Optional[List[int]]:
-        """The rows that the filters select; None: all."""
-        by_name = bool(self._events or self._kernel_patterns)
-        in_file = isinstance(self._source, _File) and bool(self._pids or self._names)
-        filters = self._provider_filters()
-        if not by_name and not in_file and not filters:
-            return None
-        selected: Iterable[int] = range(rows.length)
-        if by_name:
-            wanted = self._wanted
-            pairs = list(zip(rows.provider, rows.event))
-            for pair in set(pairs):
-                if pair not in wanted:
-                    wanted[pair] = self._wants(*pair)
-            selected = [row for row in selected if wanted[pairs[row]]]
-            if self._events and not OF_FIRST_THREAD.keys().isdisjoint(rows.event_words):
-                # Whether it is about a process or a thread is known by event.
-                selected = [row for row in selected if rows.event[row] not in OF_FIRST_THREAD or
-                            self._is_named(ETWEvent(rows, row).type, rows.event[row])]
-        if in_file:
-            selected = [row for row in selected if rows.pid[row] in self._pids or self._names_match(rows.name[row])]
-        if filters:
-            selected = [row for row in selected if all(
-                not _matches(one.name, rows.provider[row]) or (not one.ids or rows.id[row] in one.ids) and
-                (not one.pids or rows.pid[row] in one.pids) for one in filters)]
-        return list(selected)
-
-    def _provider_filters(self) -> List[ETWProvider]:
-        """The filters that Windows applies to live events and that are applied here to those of a recording."""
-        if not isinstance(self._source, _File):
-            return []
-        return [one for one in self._providers if one.ids or one.pids]
-
     def _warn_of_filters(self, names: Sequence[str], where: str) -> None:
         for provider in self._providers:
-            for name in names:
-                if getattr(provider, name):
-                    warn(f"{provider.name}: {name}: a filter of a live ETW session, {where}")
+            self._warn_of_provider(provider, names, where)
         if self._cpu_sampling_hz:
             warn(f"cpu_sampling_hz: a rate of a live ETW session, {where}")
 
-    def _wants(self, provider: str, event: str) -> bool:
-        kernel = self._kernel_patterns.get(provider)
-        if kernel is not None and not any(_matches(pattern, event) for pattern in kernel):
-            return False
-        return not self._events or any(self._is_named(kind, event)
-                                       for kind in (TYPES.get(event, event), OF_FIRST_THREAD.get(event, event)))
-
-    def _is_named(self, kind: str, event: str) -> bool:
-        """Whether the filter of events has this type or name."""
-        return any(_matches(pattern, kind) for pattern in self._events) or _event_matches(self._events, event)
-
-    def _names_match(self, name: Optional[str]) -> bool:
-        if name is None:
-            return False
-        bare = name.lower()[:-4] if name.lower().endswith(".exe") else name.lower()
-        return any(_matches(pattern, name) or pattern.lower() == bare for pattern in self._names)
+    def _warn_of_provider(self, provider: ETWProvider, names: Sequence[str], where: str) -> None:
+        for name in names:
+            if getattr(provider, name):
+                warn(f"{provider.name}: {name}: a filter of a live ETW session, {where}")
 
     def _advance(self) -> bool:
         """Reads the next batch, which may have no selected events; False at the end. All ways of reading share the batch,
@@ -543,10 +631,9 @@ class ETWConsumer:
             batch, fields = source.read()
             if batch is None:
                 return False
-            rows = EventRows(batch, fields, self._samples, source.tick_ns)
-            selected = self._select(rows)
-            self._delivered += rows.length if selected is None else len(selected)
-            self._pending = events_of(rows, selected)
+            rows = EventRows(batch, fields, self._samples, source.tick_ns, source.before_samples)
+            self._delivered += rows.length
+            self._pending = events_of(rows)
             return True
 
     def _check_reader(self) -> None:
@@ -622,23 +709,36 @@ class ETWConsumer:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The events as an Arrow stream, batch by batch: pyarrow.RecordBatchReader.from_stream(consumer).
 
-        Live, a batch without rows means that nothing happened for a while. Providers are filtered; `events`, and for a
-        recording `pids` and `names`, apply to Python objects only.
+        It has the events that iteration delivers, without their fields unless the consumer was made with fields=True. Live,
+        a batch without rows means that nothing happened for a while.
         """
-        source = self._open()
-        self._read = True
-        return _arrow.capsule(source.open_stream)
+        return _arrow.capsule(self._open_columns(False))
 
-    def batches(self) -> Iterator[Any]:
-        """The same as pyarrow.RecordBatch, without the empty ones. Needs pyarrow.
+    def _open_columns(self, typed: bool) -> _arrow.OpenStream:
+        source = self._open()
+        if typed and not isinstance(source, _File):
+            raise ValueError("typed: the fields of live events are not known in advance; use fields=True")
+        self._read = True
+        return source.columns(_abi.ETWATCH_TABLE_TYPED if typed else self._columns)
+
+    def batches(self, *, typed: bool = False) -> Iterator[Any]:
+        """The events as pyarrow.RecordBatch, without empty ones. Needs pyarrow.
+
+        typed: a column for each field, with its type. For few kinds of events (`events=`) of a recording, which is read
+        once more for them. The consumer's fields=True gives one column of JSON text instead.
 
         Example:
 
-            for batch in consumer.batches():
+            consumer = etwatch.ETWConsumer(file="boot.etl", events="ThreadContextSwitch")
+            for batch in consumer.batches(typed=True):
                 print(batch.num_rows, batch.schema.names)
         """
         import pyarrow  # type: ignore[import-untyped,unused-ignore]  # pylint: disable=import-error
-        for batch in pyarrow.RecordBatchReader.from_stream(self):
+
+        class Columns:  # pyarrow takes a stream from an object
+            def __arrow_c_stream__(_, requested_schema: object = None) -> object:  # pylint: disable=no-self-argument
+                return _arrow.capsule(self._open_columns(typed))
+        for batch in pyarrow.RecordBatchReader.from_stream(Columns()):
             if batch.num_rows:
                 yield batch
 
@@ -797,6 +897,28 @@ class ETWConsumer:
         if source is not None:
             source.stop()
             source.close()
+
+
+def _known_events(pattern: str) -> List[str]:
+    """The events of the Windows kernel with a matching type or name."""
+    return [event for event, kind in TYPES.items()
+            if "/" in event and (_event_matches([pattern], event) or _matches(pattern, kind))]
+
+
+def _is_of(kernel: Kernel, event: str) -> bool:
+    """Whether the kernel events of a provider include this one."""
+    return any(_matches(pattern, event) for pattern in kernel.events)
+
+
+def _live_of(pattern: str) -> List[str]:
+    """The live events of Linux with this type or name; LookupError has the reason if there is none."""
+    live = [event for kind, events in LIVE.items() for event in events
+            if _matches(pattern, kind) or _matches(pattern, event)]
+    if live:
+        return live
+    known = pattern in TYPES.values() or any(_event_matches([pattern], event) for event in TYPES)
+    raise LookupError(f"Linux has no live {pattern}: {_LIVE_ON_LINUX}" if known else
+                      f"no live event has the type or name {pattern!r}: {_LIVE_ON_LINUX}")
 
 
 def _types_of(kernel: Kernel) -> List[str]:

@@ -179,7 +179,7 @@ class EnergyMonitor:
 
     def get_power_metrics(self) -> Dict[str, Any]:
         """`watts` and `joules` (since the monitor was made) of each domain, summed over its meters. None is unknown.
-        `processes` is empty: the energy of processes is `energy_uj` of an ETWMonitor's samples.
+        `processes` is empty here: get_power_metrics of an ETWMonitor has the processes that it monitors.
 
         Example:
 

@@ -17,8 +17,9 @@ from ._private_file import appending
 from ._slow_groups import SlowGroup
 from ._summary import ProcessSummary, Spread
 from .base import BaseMonitor, MemoryUsage
-from .config import (DEVICES, PREFIX, WINDOWS, ETWMonitorConfig, bare_flags, check_pid, members, plain_name, read_settings,
+from .config import (DEVICES, NOT_ENABLED, PREFIX, WINDOWS, ETWMonitorConfig, bare_flags, check_pid, members, plain_name, read_settings,
                      switch_by_flags, without_effect)
+from .devices import EnergyMonitor
 from .errors import ETWError, in_python, warn
 from .samples import MetricSample, MetricTable, ProcessMetrics, TotalTable, exit_code_of, process_metrics
 
@@ -49,6 +50,9 @@ _GROUPS: Dict[str, Tuple[str, ...]] = {
     "npu": ("npu_ns", "npu_percent"),
     "energy": ("energy_uj",),
 }
+# What a configuration calls the metrics of processes on devices.
+_WORDS = {"gpu_ns": "utilization", "gpu_percent": "utilization", "gpu_memory_bytes": "memory", "npu_ns": "utilization",
+          "npu_percent": "utilization", "energy_uj": "energy"}
 _BITS = {name: 1 << bit for bit, name in enumerate(METRIC_NAMES)}
 
 
@@ -78,7 +82,7 @@ class ETWMonitor(BaseMonitor):
     def __init__(self, config: Config = None, *, fallback: bool = True,
                  source: Optional[str] = None, command_lines: bool = False, metrics: Iterable[str] = (),
                  sys_root: Optional[str] = None, nvml_library: Optional[str] = None) -> None:
-        settings = self._settings = read_settings(config, elsewhere=sys_root is not None or nvml_library is not None)
+        settings = self._settings = read_settings(config, sys_root is not None or nvml_library is not None, source)
         for key, reason in {**settings.ignored, **({} if self._UNIFIED else settings.unified)}.items():
             warn(f"{key}: {reason}")
         self._roots = {"sys_root": sys_root, "nvml_library": nvml_library}
@@ -87,17 +91,16 @@ class ETWMonitor(BaseMonitor):
             metric for name in settings.groups for metric in self._requested(name))]
         # The library reads gauges and devices at a rate; what is below that of the stream is added up here. Memory is not:
         # its values are in the samples that they are valid for.
-        self._rates = tuple((metric, hz) for name, hz in settings.rates for metric in _rated(name))
+        self._rates = tuple((metric, hz) for name, hz in settings.rates for metric in self._rated(name))
         slow = [SlowGroup(_group(name, groups), hz) for name, hz in settings.rates
                 if name != "memory" and hz < settings.config.sampling_rate_hz]
         self._polled = settings.polled or self._POLLED
-        self._kernel = settings.kernel
         self._cpu = _system.CpuUsage()
         self._off = [name for group in settings.off for name in _group(group, groups)]
         self._aggregation = {name: selected for group, selected in settings.aggregation.items()
                              for name in _group(group, groups)}
         self.config = settings.config
-        self._source = source or settings.source
+        self._source = settings.source
         self._fallback = fallback
         self._command_lines = command_lines
         self._lock = threading.RLock()
@@ -114,13 +117,27 @@ class ETWMonitor(BaseMonitor):
         """The metrics that a configured group adds to the default ones: those of devices that can be read."""
         if name in ("threads", "handles", "network"):
             return _GROUPS[name]
-        return _GROUPS[name] if name in DEVICES and f"monitoring.{name}" not in self._settings.ignored else ()
+        return self._of_device(name) if name in DEVICES and f"monitoring.{name}" not in self._settings.ignored else ()
+
+    def _of_device(self, name: str) -> Tuple[str, ...]:
+        """The metrics of processes on a group of devices: all, or those that the configuration selects."""
+        words = self._settings.device_metrics.get(name)
+        return _GROUPS[name] if words is None else tuple(
+            metric for metric in _GROUPS[name] if _WORDS[metric] in words)
+
+    def _rated(self, name: str) -> Tuple[str, ...]:
+        """The metrics of a group that the library reads at a rate of their own."""
+        if name == "threads":
+            return _GROUPS[name][1:]
+        if name in DEVICES:
+            return self._of_device(name)
+        return ("memory",) if name == "memory" else _GROUPS[name] if name == "handles" else ()
 
     def _measure_devices(self, rates: Mapping[str, float]) -> None:
         """Measures the processes on devices, by group and rate, in addition to what the configuration says."""
         for name, hz in rates.items():
-            self._metrics += _GROUPS[name]
-            self._rates += tuple((metric, hz) for metric in _GROUPS[name])
+            self._metrics += self._of_device(name)
+            self._rates += tuple((metric, hz) for metric in self._of_device(name))
 
     # ------------------------------------------------------------------------ life
 
@@ -158,6 +175,7 @@ class ETWMonitor(BaseMonitor):
             monitor.cleanup()
         """
         self._engine.close()
+        self._energy_monitor = None
 
     def __enter__(self) -> "ETWMonitor":
         self.start_monitoring()
@@ -183,6 +201,28 @@ class ETWMonitor(BaseMonitor):
             print(monitor.get_memory_usage().used_bytes)
         """
         return MemoryUsage(*_system.memory())
+
+    def _energy(self) -> EnergyMonitor:
+        return EnergyMonitor(**self._roots)
+
+    def get_power_metrics(self) -> Dict[str, Any]:
+        """Power and energy by domain, as from EnergyMonitor; None is unknown. `joules` are since the first call.
+        `processes` has by pid the energy of each monitored process while it was monitored, an estimate: `joules`, and
+        `watts` on average. It is measured with `metrics=["energy_uj"]`, by a group `energy` and by UnifiedMonitor; else
+        `processes` is empty.
+
+        Example:
+
+            power = etwatch.UnifiedMonitor().get_power_metrics()
+            print(power["package"]["watts"], power["processes"])
+        """
+        found = super().get_power_metrics()
+        for process in self._engine.summary.processes():
+            used, seconds = process.sample.get("energy_uj"), (process.last_ns - process.first_ns) / 1e9
+            if used is not None and process.sample.pid != -1:
+                found["processes"][process.sample.pid] = {
+                    "joules": used / 1e6, "watts": used / 1e6 / seconds if seconds > 0 else None}
+        return found
 
     @property
     def is_monitoring(self) -> bool:
@@ -241,7 +281,7 @@ class ETWMonitor(BaseMonitor):
         session.flush_ms = flush_ms(config)
         session.profile_hz = config.cpu_sampling_interval if config.enable_cpu_sampling else 0
         session.name = config.session_name.encode()
-        session.kernel = ",".join([*kernel_kinds(config), *self._kernel]).encode()
+        session.kernel = ",".join(kernel_kinds(config)).encode()
         session.stacks = b"profile,cswitch" if config.enable_stack_walking else None
         made.session_options = ctypes.pointer(session)
 
@@ -523,7 +563,7 @@ class ETWMonitor(BaseMonitor):
         native = self._engine.native
         assert native is not None
         stacks = b"profile,cswitch" if self.config.enable_stack_walking else b""
-        native.set_kernel(",".join([*kernel_kinds(self.config), *self._kernel]).encode(), stacks)
+        native.set_kernel(",".join(kernel_kinds(self.config)).encode(), stacks)
 
     def enable_stack_walking(self, enable: bool = True) -> bool:
         """Logs stacks with profile samples and switches, for recordings. Returns whether it is effective: only ETW
@@ -570,15 +610,8 @@ def _group(name: str, configured: Iterable[str]) -> Tuple[str, ...]:
     return metrics
 
 
-def _rated(name: str) -> Tuple[str, ...]:
-    """The metrics of a group that the library reads at a rate of their own."""
-    if name == "threads":
-        return _GROUPS[name][1:]
-    return ("memory",) if name == "memory" else _GROUPS[name] if name in ("handles", *DEVICES) else ()
-
-
 def _windows_flags(bare: Iterable[str]) -> List[str]:
-    return [PREFIX + _SPELLINGS.get(name, name) for name in bare]
+    return [PREFIX + _SPELLINGS.get(name, name) for name in bare if name not in NOT_ENABLED]
 
 
 def session_buffers(config: ETWMonitorConfig, cpus: int) -> Tuple[int, int]:

@@ -250,11 +250,21 @@ class Process:
         return name
 
     def ppid(self) -> int:
-        """The id of its parent."""
+        """The id of its parent.
+
+        Example:
+
+            print(process.ppid())
+        """
         return self._reading().ppid
 
     def parent(self) -> Optional["Process"]:
-        """Its parent; None if it has none."""
+        """Its parent; None if it has none.
+
+        Example:
+
+            print(process.parent())
+        """
         ppid = self.ppid()
         if ppid == 0:
             return None
@@ -265,7 +275,12 @@ class Process:
         return parent if parent._start_raw_ns <= self._start_raw_ns else None
 
     def parents(self) -> List["Process"]:
-        """Its ancestors, the nearest first."""
+        """Its ancestors, the nearest first.
+
+        Example:
+
+            print(process.parents())
+        """
         found: List[Process] = []
         parent = self.parent()
         while parent is not None and parent not in found:
@@ -303,11 +318,21 @@ class Process:
         return found
 
     def create_time(self) -> float:
-        """When it started: Unix time in seconds."""
+        """When it started: Unix time in seconds.
+
+        Example:
+
+            print(process.create_time())
+        """
         return self._create_time
 
     def is_running(self) -> bool:
-        """Whether it exists and is still the same process."""
+        """Whether it exists and is still the same process.
+
+        Example:
+
+            print(process.is_running())
+        """
         try:
             return _same_start(Reading(self._pid).start_raw_ns, self._start_raw_ns)
         except NoSuchProcess:
@@ -316,7 +341,12 @@ class Process:
             return True
 
     def exe(self) -> str:
-        """The path of its program."""
+        """The path of its program.
+
+        Example:
+
+            print(process.exe())
+        """
         try:
             path = self._query(lambda: os.readlink(f"/proc/{self._pid}/exe"))
         except ZombieProcess:
@@ -339,16 +369,31 @@ class Process:
         return text.rstrip("\0").split(end) if end == "\0" else text.split(end)
 
     def cwd(self) -> str:
-        """Its working folder."""
+        """Its working folder.
+
+        Example:
+
+            print(process.cwd())
+        """
         return self._query(lambda: os.readlink(f"/proc/{self._pid}/cwd"))
 
     def environ(self) -> Dict[str, str]:
-        """Its environment, unmasked, as the system has it."""
+        """Its environment, unmasked, as the system has it.
+
+        Example:
+
+            print(process.environ())
+        """
         pairs = (entry.partition("=") for entry in self._file("environ").split("\0") if "=" in entry)
         return {name: value for name, _, value in pairs}
 
     def username(self) -> str:
-        """The name of its user."""
+        """The name of its user.
+
+        Example:
+
+            print(process.username())
+        """
         uid = self.uids().real
         try:
             import pwd
@@ -363,15 +408,30 @@ class Process:
         raise AccessDenied(self._pid, self._name)
 
     def uids(self) -> puids:
-        """Its real, effective and saved user ids."""
+        """Its real, effective and saved user ids.
+
+        Example:
+
+            print(process.uids())
+        """
         return puids(*self._ids("Uid"))
 
     def gids(self) -> pgids:
-        """Its real, effective and saved group ids."""
+        """Its real, effective and saved group ids.
+
+        Example:
+
+            print(process.gids())
+        """
         return pgids(*self._ids("Gid"))
 
     def terminal(self) -> Optional[str]:
-        """Its terminal; None if it has none."""
+        """Its terminal; None if it has none.
+
+        Example:
+
+            print(process.terminal())
+        """
         number = int(self._stat()[4])
         for folder in ("/dev/pts", "/dev"):
             try:
@@ -389,7 +449,12 @@ class Process:
         return None
 
     def status(self) -> str:
-        """Its state: "running", "sleeping", ..."""
+        """Its state: "running", "sleeping", ...
+
+        Example:
+
+            print(process.status())
+        """
         return STATUSES.get(self._stat()[0], "?")
 
     # -------------------------------------------------------------------------- cpu
@@ -440,19 +505,39 @@ class Process:
         return round(100.0 * max(0, now[1] - before[1]) / (now[0] - before[0]), 1)
 
     def cpu_num(self) -> int:
-        """The CPU on which it ran last."""
+        """The CPU on which it ran last.
+
+        Example:
+
+            print(process.cpu_num())
+        """
         return int(self._stat()[36])
 
     def cpu_affinity(self) -> List[int]:
-        """The CPUs on which it may run."""
+        """The CPUs on which it may run.
+
+        Example:
+
+            print(process.cpu_affinity())
+        """
         return sorted(self._query(lambda: os.sched_getaffinity(self._pid)))
 
     def nice(self) -> int:
-        """Its niceness."""
+        """Its niceness.
+
+        Example:
+
+            print(process.nice())
+        """
         return self._query(lambda: os.getpriority(os.PRIO_PROCESS, self._pid))
 
     def ionice(self) -> pionice:
-        """Its I/O priority."""
+        """Its I/O priority.
+
+        Example:
+
+            print(process.ionice())
+        """
         value = self._query(lambda: _ioprio_get(self._pid))
         return pionice(value >> 13, value & 0x1FFF)
 
@@ -469,7 +554,12 @@ class Process:
     # ---------------------------------------------------------------------- threads
 
     def num_threads(self) -> int:
-        """The number of its threads."""
+        """The number of its threads.
+
+        Example:
+
+            print(process.num_threads())
+        """
         return self._value("threads")
 
     def threads(self) -> List[pthread]:
@@ -511,7 +601,12 @@ class Process:
 
     def memory_full_info(self) -> Any:
         """memory_info with uss (memory that exit would free), pss (shared pages divided by their users) and swap. Slow:
-        the kernel walks all pages of the process."""
+        the kernel walks all pages of the process.
+
+        Example:
+
+            print(process.memory_full_info())
+        """
         _linux_only()
         sums = {"Pss:": 0, "Swap:": 0, "Private_Clean:": 0, "Private_Dirty:": 0, "Private_Hugetlb:": 0}
         for line in self._file("smaps_rollup").splitlines():
@@ -522,7 +617,12 @@ class Process:
         return pfullmem(*self.memory_info(), uss, sums["Pss:"], sums["Swap:"])
 
     def memory_percent(self, memtype: str = "rss") -> float:
-        """A value of memory_info in per cent of the machine's memory."""
+        """A value of memory_info in per cent of the machine's memory.
+
+        Example:
+
+            print(process.memory_percent())
+        """
         names = pfullmem._fields
         if memtype not in names:
             raise ValueError(f"memtype: one of {', '.join(names)}, not {memtype!r}")
@@ -530,7 +630,12 @@ class Process:
         return float(getattr(info, memtype)) / _total_memory() * 100
 
     def page_faults(self) -> ppagefaults:
-        """Minor and major page faults since it started."""
+        """Minor and major page faults since it started.
+
+        Example:
+
+            print(process.page_faults())
+        """
         reading = self._reading()
         return ppagefaults(reading.get("faults_minor"), reading.get("faults_major"))
 
@@ -553,7 +658,13 @@ class Process:
         return pio(*(reading.get(name) or 0 for name in names))
 
     def num_fds(self) -> int:
-        """The number of open descriptors (Linux)."""
+        """The number of open descriptors (Linux).
+
+        Example:
+
+            if sys.platform != "win32":
+                print(process.num_fds())
+        """
         _linux_only()
         folder = f"/proc/{self._pid}/fd"
         if self._pid == os.getpid():  # listing opens a descriptor, which is not counted
@@ -562,13 +673,24 @@ class Process:
         return count if count is not None else len(self._query(lambda: os.listdir(folder)))
 
     def num_handles(self) -> int:
-        """The number of open handles (Windows)."""
+        """The number of open handles (Windows).
+
+        Example:
+
+            if sys.platform == "win32":
+                print(process.num_handles())
+        """
         if LINUX:
             raise NotImplementedError("num_handles: Windows only; use num_fds on Linux")
         return self._value("handles")
 
     def open_files(self) -> List[popenfile]:
-        """The regular files that the process has open."""
+        """The regular files that the process has open.
+
+        Example:
+
+            print(process.open_files())
+        """
         folder, found = f"/proc/{self._pid}/fd", []
         for name in self._query(lambda: os.listdir(folder)):
             try:

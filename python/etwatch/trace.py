@@ -199,7 +199,7 @@ class Trace:
     # ---------------------------------------------------------------------- tables
 
     def _table(self, table: int, *, flags: int = 0, hz: float = 0.0, providers: Sequence[str] = (),
-               events: Sequence[str] = ()) -> Table:
+               events: Sequence[str] = (), fill: Optional[Callable[[Any], object]] = None) -> Table:
         options = _native.sized(_abi.TableOptions)
         options.flags = flags
         options.hz = hz
@@ -207,6 +207,8 @@ class Trace:
         words = _texts(providers), _texts(events)
         options.providers, options.provider_count = words[0], len(providers)
         options.events, options.event_count = words[1], len(events)
+        if fill is not None:
+            fill(options)
 
         def open_stream(address: int) -> None:
             stream = _abi.ArrowArrayStream.from_address(address)

@@ -26,18 +26,22 @@ static int take_filters(struct etwatch_consumer *consumer,
         .provider_count = options->provider_count,
         .events = options->events,
         .event_count = options->event_count,
+        .filters = options->filters,
+        .filter_count = options->filter_count,
+        .pids = options->pids,
+        .pid_count = options->pid_count,
+        .names = options->names,
+        .name_count = options->name_count,
     };
     if ((options->flags & ~(uint32_t)(ETWATCH_CONSUMER_NO_FIELDS | ETWATCH_CONSUMER_CMDLINE)) != 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0, "flags has an unknown bit");
     consumer->no_fields = (options->flags & ETWATCH_CONSUMER_NO_FIELDS) != 0;
     consumer->cmdline = (options->flags & ETWATCH_CONSUMER_CMDLINE) != 0;
     int rc = ew_export_name_filter_init(&consumer->names, &words);
-    if (rc == 0)
-        rc = ew_selection_init(&consumer->selection, options->pids, options->pid_count,
-                               options->names, options->name_count);
     if (rc < 0)
         return ew_error_set(reterr, rc, 0, "%s",
-                            rc == ETWATCH_EINVAL ? "a list or a name is NULL" : "out of memory");
+                            rc == ETWATCH_EINVAL ? "a list or a name is NULL, or a filter is wrong"
+                                                 : "out of memory");
     return ew_waiter_new(&consumer->waiter) < 0
                ? ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory")
                : 0;
@@ -121,7 +125,6 @@ void ew_consumer_unref(struct etwatch_consumer *consumer)
     ew_consumer_etw_close(consumer->etw);
     ew_consumer_sched_close(consumer->sched);
     ew_export_name_filter_done(&consumer->names);
-    ew_selection_done(&consumer->selection);
     if (consumer->waiter != NULL)
         ew_waiter_free(consumer->waiter);
     ew_free(consumer);
@@ -132,12 +135,7 @@ void ew_consumer_unref(struct etwatch_consumer *consumer)
 bool ew_consumer_wants(const struct etwatch_consumer *consumer,
                        const struct etwatch_trace_event *event)
 {
-    if (!ew_export_name_filter_match(&consumer->names, event->provider, event->provider_guid,
-                                     event->event))
-        return false;
-    return ew_selection_is_all(&consumer->selection) ||
-           ((event->flags & ETWATCH_TRACE_HAS_PID) != 0 &&
-            ew_selection_includes(&consumer->selection, event->pid, event->process));
+    return ew_export_name_filter_event(&consumer->names, event);
 }
 
 void ew_consumer_deliver(struct etwatch_consumer *consumer, const struct etwatch_trace_event *event)
@@ -239,6 +237,7 @@ int etwatch_consumer_stats(const struct etwatch_consumer *consumer,
         .delivered = consumer->delivered,
         .undecoded = consumer->undecoded,
         .lost = consumer->lost,
+        .sample_interval_ns = consumer->sample_interval_ns,
     };
     return ew_sized_out(ret_stats, &stats, sizeof stats);
 }

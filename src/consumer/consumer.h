@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "export/export.h"
-#include "model/selection.h"
 #include "os/os.h"
 
 struct ew_consumer_etw;
@@ -23,7 +22,6 @@ struct etwatch_consumer {
     _Atomic uint32_t refs; /* the caller's and that of each stream */
     bool no_fields, cmdline;
     struct ew_event_name_filter names;
-    struct ew_selection selection;
     struct ew_waiter *waiter;
     _Atomic bool stopping;
     bool ended;                  /* after stop: everything was delivered */
@@ -35,6 +33,7 @@ struct etwatch_consumer {
     int room;        /* events that the current call may still deliver */
     uint64_t events; /* taken so far */
     uint64_t delivered, undecoded, lost;
+    uint64_t sample_interval_ns;
 };
 
 /* Opens with another ETW than the system's, for tests; etw may be NULL. */

@@ -176,6 +176,8 @@ int ew_consumer_etw_drain(struct ew_consumer_etw *etw, struct etwatch_consumer *
         struct etwatch_trace_event event;
         taken++;
         consumer->events++;
+        if (known.kind == EW_EVENT_SAMPLE_INTERVAL && known.u.interval.profile_source == 0)
+            consumer->sample_interval_ns = known.u.interval.interval_100ns * 100;
         ew_trace_describe(etw->trace, record, &known, &event);
         event.size = sizeof event;
         if (!ew_consumer_wants(consumer, &event))

@@ -26,7 +26,7 @@ struct kind {
     int32_t provider, event; /* -1: unknown */
     uint8_t state;           /* enum state */
 };
-enum state { NEW = 0, WANTED, UNWANTED };
+enum state { NEW = 0, WANTED, SOME_WANTED, UNWANTED }; /* SOME_WANTED: by event */
 
 struct table {
     struct etwatch_trace *trace;
@@ -56,15 +56,30 @@ static int32_t intern(struct table *table, uint32_t column, const char *text)
     return ew_columns_dict_index(&table->columns, column, text, strlen(text));
 }
 
+/* The names of a record, as filters compare them. */
+static void describe_record(const struct table *table, const struct ew_record *record,
+                            struct ew_event_names *ret_names, struct ew_event_key *ret_key)
+{
+    ew_decoder_names(table->trace->decoder, record, ret_names);
+    *ret_key = (struct ew_event_key){
+        .provider = ret_names->provider,
+        .event = ret_names->event,
+        .guid = record->provider != NULL ? record->provider : ew_kernel_guid(record),
+        .pid = EW_NO_ID,
+        .id = record->id,
+    };
+}
+
 static void name_record(struct table *table, const struct ew_record *record, struct kind *ret_kind)
 {
     struct ew_event_names names;
-    ew_decoder_names(table->trace->decoder, record, &names);
+    struct ew_event_key key;
+    describe_record(table, record, &names, &key);
     *ret_kind = (struct kind){.provider = -1, .event = -1, .state = UNWANTED};
-    const uint8_t *guid = record->provider != NULL ? record->provider : ew_kernel_guid(record);
-    if (!ew_export_name_filter_match(&table->names, names.provider, guid, names.event))
+    enum ew_event_verdict verdict = ew_export_name_filter_kind(&table->names, &key);
+    if (verdict == EW_EVENTS_NONE)
         return;
-    ret_kind->state = WANTED;
+    ret_kind->state = verdict == EW_EVENTS_ALL ? WANTED : SOME_WANTED;
     ret_kind->provider = intern(table, EW_RECORD_PROVIDER, names.provider);
     ret_kind->event = intern(table, EW_RECORD_EVENT, names.event);
 }
@@ -82,6 +97,27 @@ static struct kind kind_of(struct table *table, const struct ew_record *record)
     }
     name_record(table, record, &kind);
     return kind;
+}
+
+/* Whether an event of a selected kind is selected itself. */
+static bool wants(const struct table *table, const struct ew_record *record,
+                  const struct ew_event *known, const struct kind *kind)
+{
+    const struct ew_event_name_filter *filter = &table->names;
+    if (kind->state == SOME_WANTED) {
+        struct ew_event_names names;
+        struct ew_event_key key;
+        describe_record(table, record, &names, &key);
+        key.pid = known->pid;
+        if (!ew_export_name_filter_match(filter, &key))
+            return false;
+    }
+    if (ew_selection_includes_all(&filter->processes))
+        return true;
+    const char *name = NULL;
+    if (filter->processes.name_count > 0 && known->pid != EW_NO_ID)
+        name = ew_recording_history_name(&table->trace->history, known->pid, record->t_ns);
+    return ew_export_name_filter_process(filter, known->pid, name);
 }
 
 /* Dictionary index of a process's name, or -1. */
@@ -177,9 +213,7 @@ static int fill_from_perfetto(struct table *table)
     int rc = 0;
     while (!table->columns.full && table->columns.error == 0 &&
            (rc = etwatch_trace_next(table->trace, &event, NULL)) > 0)
-        if (ew_export_name_filter_match(&table->names, event.provider, event.provider_guid,
-                                        event.event) &&
-            ew_columns_begin(&table->columns))
+        if (ew_export_name_filter_event(&table->names, &event) && ew_columns_begin(&table->columns))
             put_public_event(table, &event);
     return rc;
 }
@@ -192,7 +226,8 @@ static int fill(struct table *table)
     while (!table->columns.full && table->columns.error == 0 &&
            (rc = ew_trace_next_record(table->trace, &record, &known)) > 0) {
         struct kind kind = kind_of(table, record);
-        if (kind.state == WANTED && ew_columns_begin(&table->columns))
+        if (kind.state != UNWANTED && wants(table, record, &known, &kind) &&
+            ew_columns_begin(&table->columns))
             put_row(table, record, &known, &kind);
     }
     return rc;
@@ -239,8 +274,7 @@ static int learn_fields(struct table *table)
     struct etwatch_trace_event event = {.size = sizeof event};
     int rc;
     while ((rc = etwatch_trace_next(table->trace, &event, NULL)) > 0) {
-        if (!ew_export_name_filter_match(&table->names, event.provider, event.provider_guid,
-                                         event.event))
+        if (!ew_export_name_filter_event(&table->names, &event))
             continue;
         rc = etwatch_trace_fields(table->trace, &event);
         if (rc == 0)

@@ -15,25 +15,71 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "model/event.h"
+#include "model/record.h"
 #include "model/selection.h"
 #include "sink/flame.h"
 
 /* ------------------------------------------------------------------ event_name_filter */
 
-/* Selects events by their provider's name and their own: see base/event_pattern.h. */
+/* Selects events by their provider's name and their own (see base/event_pattern.h), by filters of
+ * several properties, and by process. */
+
+struct ew_event_filter {
+    uint32_t flags; /* enum etwatch_event_filter_flag */
+    char *provider; /* NULL: any */
+    char **events;
+    uint32_t *pids;
+    uint16_t *ids;
+    uint32_t event_count, pid_count, id_count;
+};
 
 struct ew_event_name_filter {
     char **providers, **events;
     uint32_t provider_count, event_count;
+    struct ew_event_filter *filters;
+    uint32_t filter_count;
+    bool includes; /* a filter does not exclude */
+    struct ew_selection processes;
 };
 
-/* Copies the patterns. 0, ETWATCH_EINVAL (a list or a pattern is NULL) or ETWATCH_ENOMEM. */
+/* What filters compare. */
+struct ew_event_key {
+    const char *provider, *event;
+    const uint8_t *guid; /* 16 bytes as on disk, or NULL */
+    uint32_t pid;        /* or EW_NO_ID */
+    uint32_t id;
+    uint32_t flags; /* enum etwatch_trace_event_flag */
+};
+
+/* What names alone decide about a kind of event. */
+enum ew_event_verdict { EW_EVENTS_NONE, EW_EVENTS_SOME, EW_EVENTS_ALL };
+
+/* Copies everything. 0, ETWATCH_EINVAL (a list or a pattern is NULL, an unknown flag, too many) or
+ * ETWATCH_ENOMEM. */
 int ew_export_name_filter_init(struct ew_event_name_filter *names,
                                const struct etwatch_table_options *options);
 void ew_export_name_filter_done(struct ew_event_name_filter *names);
-/* guid: 16 bytes as on disk, or NULL. */
-bool ew_export_name_filter_match(const struct ew_event_name_filter *names, const char *provider,
-                                 const uint8_t *guid, const char *event);
+/* Whether names or filters are given: processes are not considered. */
+static inline bool ew_export_name_filter_is_set(const struct ew_event_name_filter *names)
+{
+    return names->provider_count + names->event_count + names->filter_count > 0;
+}
+/* By the names of a kind of event; pid, id and flags of the key are not read. */
+enum ew_event_verdict ew_export_name_filter_kind(const struct ew_event_name_filter *names,
+                                                 const struct ew_event_key *key);
+/* Whether an event is selected, by everything but its process. */
+bool ew_export_name_filter_match(const struct ew_event_name_filter *names,
+                                 const struct ew_event_key *key);
+/* The same for a public event. */
+bool ew_export_name_filter_event(const struct ew_event_name_filter *names,
+                                 const struct etwatch_trace_event *event);
+/* Whether its process is selected too; name may be NULL. */
+static inline bool ew_export_name_filter_process(const struct ew_event_name_filter *names,
+                                                 uint32_t pid, const char *name)
+{
+    return ew_selection_includes_all(&names->processes) ||
+           (pid != EW_NO_ID && ew_selection_includes(&names->processes, pid, name));
+}
 
 /* ----------------------------------------------------------------------------- tables */
 

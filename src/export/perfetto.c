@@ -114,7 +114,7 @@ static int put_event(struct making *making, const struct ew_record *record,
 {
     struct etwatch_trace_event event = {.size = sizeof event};
     const struct ew_event_name_filter *names = &making->names;
-    bool others = names->provider_count > 0 || names->event_count > 0, named = false;
+    bool others = ew_export_name_filter_is_set(names), named = false;
     bool sched = known->kind == EW_EVENT_SWITCH || known->kind == EW_EVENT_READY;
     int rc = 0;
     if (!sched && !others)
@@ -122,8 +122,7 @@ static int put_event(struct making *making, const struct ew_record *record,
     ew_trace_describe(making->trace, record, known, &event);
     event.size = sizeof event;
     if (others)
-        named =
-            ew_export_name_filter_match(names, event.provider, event.provider_guid, event.event);
+        named = ew_export_name_filter_event(names, &event);
     if (named)
         rc = etwatch_trace_fields(making->trace, &event);
     if (rc != 0 || (!sched && !named))

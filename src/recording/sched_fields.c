@@ -46,6 +46,9 @@ void ew_recording_sched_describe(const struct etwatch_event *event,
     ret_event->tid = event->tid;
     ret_event->flags |=
         ETWATCH_TRACE_HAS_PID | ETWATCH_TRACE_HAS_TID | ETWATCH_TRACE_DECODED | ETWATCH_TRACE_NAMED;
+    if ((event->kind == ETWATCH_EVENT_FORK && event->next_pid == event->next_tid) ||
+        (event->kind == ETWATCH_EVENT_EXIT && event->pid == event->tid))
+        ret_event->flags |= ETWATCH_TRACE_FIRST_THREAD;
     ret_event->process = event->name;
 }
 

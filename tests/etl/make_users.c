@@ -132,7 +132,9 @@ static void put_round(struct hand *h, uint32_t number)
     h->now += 100000;
 }
 
-static int make_consumers(const struct make_options *o, struct make_output *output)
+/* interval_100ns: of the CPU samples; 0: the recording does not have it. */
+static int make_recording(const struct make_options *o, struct make_output *output,
+                          uint32_t interval_100ns)
 {
     static struct hand h;
     struct etl_image image = {
@@ -149,6 +151,10 @@ static int make_consumers(const struct make_options *o, struct make_output *outp
     h.tid = CHILD_THREAD;
     etl_image(&h.payload, 3, 8, &image);
     hand_put_kernel(&h, 8, 0x030A, 3);
+    if (interval_100ns != 0) {
+        etl_sample_interval(&h.payload, 3, 0, interval_100ns, 10000);
+        hand_put_kernel(&h, 8, 0x0F49, 3);
+    }
     for (uint32_t i = 0; i < ROUNDS; i++)
         put_round(&h, i);
     put_thread(&h, 2, CHILD, CHILD_THREAD);
@@ -156,8 +162,19 @@ static int make_consumers(const struct make_options *o, struct make_output *outp
     return hand_end(&h, 0, 0);
 }
 
+static int make_consumers(const struct make_options *o, struct make_output *output)
+{
+    return make_recording(o, output, 0);
+}
+
+static int make_consumers_2ms(const struct make_options *o, struct make_output *output)
+{
+    return make_recording(o, output, 20000);
+}
+
 const struct make_kind make_user_kinds[] = {
     {"consumers", "what the users' consumers look for, and a provider unknown to etwatch",
      make_consumers},
+    {"consumers_2ms", "the same, with CPU samples every 2 ms", make_consumers_2ms},
     {NULL, NULL, NULL},
 };

@@ -29,6 +29,8 @@ def stopped(event):
 consumer.on("ProcessStart", started)
 consumer.on("ProcessStop", stopped)
 """
+# The same of the kernel's own events, which a recording without the provider has.
+EXITS = PROCESSES.replace("Microsoft-Windows-Kernel-Process", "NT Kernel Logger")
 MEMORY = """
 import etwatch
 consumer = etwatch.ETWConsumer(SOURCE)
@@ -79,6 +81,7 @@ ALLOCATIONS = [f"alloc 5000 {hex(0x30000000 + 0x10000 * i)} 65536" for i in rang
 # name: (program, what it prints, ignoring the order)
 USERS = {
     "processes": (PROCESSES, ["start 5000 4000 child.exe"]),
+    "exits": (EXITS, ["start 5000 4000 child.exe", "stop 5000 3"]),
     "memory": (MEMORY, FAULTS + ALLOCATIONS),
     "gpu": (GPU, ["gpu 5000 RENDER_COMMAND_BUFFER 2.1"] * 5),
     "spike": (SPIKE, ["spike child.exe 11", "spike child.exe 12", "spike child.exe 13", "spike child.exe 14",
@@ -310,6 +313,75 @@ def filters_select_events():
         check_eq(list(etwatch.ETWConsumer(etwatch.ETWProvider(dxg, pids=(1,)), file=path)), [])
 
 
+def columns(consumer):
+    """(time, event, pid) of each row of its Arrow stream, without pyarrow."""
+    table = etwatch.Table.from_stream(consumer._open_columns(False))  # pylint: disable=protected-access
+    return list(zip(table["t_ns"], table["event"], table["pid"]))
+
+
+@test
+def columns_have_the_selected_events_as_objects_have():
+    dxg, memory = "Microsoft-Windows-DxgKrnl", "Microsoft-Windows-Kernel-Memory"
+    provider = etwatch.ETWProvider
+    rows = [((), {}, EVENTS), (("Microsoft-Windows-Kernel-Thread",), {}, 13), (("CPU_SAMPLING",), {}, 20),
+            ((), {"events": "ThreadContextSwitch"}, 10), ((), {"events": ["CSwitch", "Mem*"]}, 30), ((), {"pids": [5000]}, 76),
+            ((), {"names": ["parent"]}, 2), ((provider(dxg, pids=(1,)),), {}, 0), ((provider(dxg, ids=(178,)),), {}, 5),
+            ((provider(memory, pids=(5000,)),), {}, 20), ((provider(memory, pids=(4000,)),), {}, 0),
+            (([dxg, "CPU_SAMPLING"],), {}, 30), (([dxg, "CPU_SAMPLING"],), {"events": "CPUSample", "pids": [5000]}, 20),
+            ((provider("Windows Kernel", pids=(4000,)),), {"events": "Process/*"}, 1)]
+    with temp_dir() as folder:
+        path = recording(folder)
+        for arguments, keywords, count in rows:
+            def make(keywords=keywords, arguments=arguments):
+                return etwatch.ETWConsumer(*arguments, file=path, **keywords)
+            want = [(event.t_ns, event.event_name, event.pid) for event in make()]
+            check_eq((arguments, keywords, len(want)), (arguments, keywords, count))
+            check_eq(columns(make()), want, f"{arguments} {keywords}")
+
+
+@test
+def columns_of_live_events_are_selected_too():
+    program = """
+import etwatch
+consumer = etwatch.ETWConsumer("NT Kernel Logger", events="PageFault", fields=False)
+consumer.start()
+import threading
+threading.Timer(1.0, consumer.stop).start()
+table = etwatch.Table.from_stream(consumer._open_columns(False))
+print(*sorted(set(table["event"])), len(table))
+"""
+    with temp_dir() as folder:
+        check_eq(lines_of(program, **emulated(recording(folder))),
+                 ["Memory/DemandZeroFault Memory/HardFault 10"])
+    need_ebpf()
+    for wanted, first in (("ProcessStop", True), ("ThreadStop", False)):
+        consumer = etwatch.ETWConsumer("NT Kernel Logger", events=wanted).start()
+        for _ in range(3):
+            subprocess.run([sys.executable, "-c", "import threading; threading.Thread(target=print).start()"], check=True,
+                           stdout=subprocess.DEVNULL)
+        consumer.stop()
+        table = etwatch.Table.from_stream(consumer._open_columns(False))  # pylint: disable=protected-access
+        check_eq(set(table["event"]), {"sched_process_exit"})
+        check_eq({pid == tid for pid, tid in zip(table["pid"], table["tid"])}, {first}, wanted)
+
+
+@test
+def the_interval_of_cpu_samples_is_known_whatever_is_selected():
+    with temp_dir() as folder:
+        path = recording(folder, "consumers_2ms")
+        want = [event.cpu_percent for event in etwatch.ETWConsumer(file=path) if event.type == "CPUSample"]
+        check_eq(want[:3], [2.0, 4.0, 6.0], "samples every 2 ms")
+        for keywords in ({"events": "CPUSample"}, {"pids": [5000]}):
+            got = [event.cpu_percent for event in etwatch.ETWConsumer(file=path, **keywords) if event.type == "CPUSample"]
+            check_eq(got, want, str(keywords))
+        program = """
+import etwatch
+consumer = etwatch.ETWConsumer("NT Kernel Logger", events="CPUSample")
+consumer.on_event = lambda event: print(event.cpu_percent)
+""" + LIVE
+        check_eq([float(line) for line in lines_of(program, **emulated(path))], want)
+
+
 @test
 def a_filter_that_cannot_be_applied_gives_a_warning():
     with temp_dir() as folder:
@@ -320,6 +392,73 @@ def a_filter_that_cannot_be_applied_gives_a_warning():
     check_eq([" ".join(str(one.message).split(":")[:2]) for one in caught],
              ["Microsoft-Windows-DxgKrnl  level", "Microsoft-Windows-DxgKrnl  keywords",
               "cpu_sampling_hz  a rate of a live ETW session, and this is a recording"])
+
+
+# Consumers of an emulated Windows: the program that makes one, the keys of its warnings, and whether it has events.
+ON_WINDOWS = [
+    ("events of the kernel follow the filter", "ETWConsumer('NT Kernel Logger', events='PageFault')", [], 10),
+    ("and the handlers", "ETWConsumer('NT Kernel Logger').on('MemAlloc', print)", [], None),
+    ("of another provider", "ETWConsumer('Microsoft-Windows-Kernel-Process').on('CPUSample', print)", ["CPUSample"], 1),
+    ("a provider by its GUID", "ETWConsumer('{802ec45a-1e99-4b83-9920-87c98277ba9d}')", [], 10),
+    ("a session that does not run", "ETWConsumer(session='NT Kernel Logger', events='ProcessStart')", ["session"], 1),
+    ("filters of a provider, of the kernel's", "ETWConsumer(ETWProvider('CPU_SAMPLING', level=3, ids=(1,)))",
+     ["CPU_SAMPLING  ids", "CPU_SAMPLING  level"], 20),
+    ("handlers after the start", "ETWConsumer().start().on('PageFault', id).on('ProcessStart', id)", ["PageFault"], None),
+    ("a provider that is not known", "ETWConsumer('Emulated-Provider').on('ProcessStart', print)", [], None),
+]
+
+
+@test
+def a_session_has_the_events_that_handlers_and_filters_name_or_a_warning():
+    program = """
+import warnings
+from etwatch import ETWConsumer, ETWProvider
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with MAKE as consumer:
+        consumer._open()
+        count = 0
+        while not consumer._started and consumer.get_next_event(timeout=0.7) is not None:
+            count += 1
+print(count)
+for one in caught: print(str(one.message))
+"""
+    with temp_dir() as folder:
+        path = recording(folder)
+        for remark, make, keys, count in ON_WINDOWS:
+            got, *texts = lines_of(program.replace("MAKE", make), **emulated(path))
+            check_eq([" ".join(text.split(":")[:2 if "Provider(" in make else 1]) for text in texts], keys, remark)
+            check(count is None or int(got) == count, f"{remark}: {got} events")
+
+
+@test
+def a_session_of_another_program_is_read_with_the_filters_of_the_library():
+    program = """
+import warnings
+from etwatch import ETWConsumer, ETWProvider
+warnings.simplefilter("always")
+with warnings.catch_warnings(record=True) as caught:
+    provider = ETWProvider("Microsoft-Windows-Kernel-Thread", level=4, keywords=1, pids=(5000,))
+    with ETWConsumer(provider, session="NT Kernel Logger", cpu_sampling_hz=100).on("PageFault", print) as consumer:
+        found = []  # a foreign session is flushed when its owner set it
+        while len(found) < 7 and (event := consumer.get_next_event(timeout=20)) is not None:
+            found.append((event.event_name.split("/")[0], event.process_id))
+print(*sorted(set(found)))
+for one in caught: print(*str(one.message).split(":")[:2])
+try: ETWConsumer(session="Nothing").start()
+except Exception as error: print(type(error).__name__, error)
+"""
+    with temp_dir() as folder:
+        lines = lines_of(program, **emulated(recording(folder) + ",logger"))
+    check_eq(lines[0], "('Thread', 5000)")
+    provider = "Microsoft-Windows-Kernel-Thread"
+    check_eq([line.strip() for line in lines[1:5]], [
+        f"{provider}  level", f"{provider}  keywords",
+        "cpu_sampling_hz  a rate of a live ETW session, and a session that another program started is read as it is",
+        "PageFault  no event can match"])
+    lines.pop(1)
+    check(lines[4].startswith("ETWSessionError session 'Nothing' is not running"), lines[4])
+    check_in("logman start", lines[4])
 
 
 @test
@@ -369,17 +508,26 @@ def batches_are_arrow():
     need("pyarrow")
     program = """
 import etwatch
-rows = names = 0
-for batch in etwatch.ETWConsumer(file=PATH).batches():
-    rows += batch.num_rows
-    names = batch.schema.names
-print(rows, *names)
+for fields, typed, events in ((None, False, None), (True, False, None), (False, False, None), (None, True, "CSwitch")):
+    rows = names = 0
+    for batch in etwatch.ETWConsumer(file=PATH, fields=fields, events=events).batches(typed=typed):
+        rows += batch.num_rows
+        names = batch.schema.names
+    print(rows, *names)
+print(next(etwatch.ETWConsumer(file=PATH, fields=True).batches()).column("fields")[0].as_py()[:1])
 """
+    columns = "t_ns cpu pid tid name provider event id opcode version header_pid header_tid"
     with temp_dir() as folder:
         result = run(["-c", program.replace("PATH", repr(recording(folder)))], program=python(),
                      env={**os.environ, "PYTHONPATH": PACKAGE})
-        check_eq(result.out.split(), [str(EVENTS), "t_ns", "cpu", "pid", "tid", "name", "provider", "event", "id", "opcode",
-                                      "version", "header_pid", "header_tid", "fields"][:len(result.out.split())], result.err)
+        check_eq(result.code, 0, result.err)
+        lines = result.out.splitlines()
+    check_eq(lines[:3], [f"{EVENTS} {columns}", f"{EVENTS} {columns} fields", f"{EVENTS} {columns}"])
+    check(lines[3].startswith(f"10 {columns} NewThreadId OldThreadId"), lines[3])
+    check_eq(lines[4], "{")
+    if sys.platform != "win32":
+        need_ebpf()
+        raises(ValueError, "typed", etwatch.ETWConsumer("NT Kernel Logger")._open_columns, True)
 
 
 @test

@@ -5,6 +5,7 @@ import sys
 
 import etwatch
 from lib import BUILD, check, check_eq, main, skip, temp_dir, test
+from livekit import wait_until
 
 LIBRARY = os.path.join(BUILD, "tests", "libfakenvml.so")
 
@@ -54,6 +55,33 @@ def joules_are_what_the_meter_counted_since_the_monitor_was_made():
         for _ in range(3):
             joules = monitor.get_power_metrics()["package"]["joules"]
         check_eq(joules, 3)
+
+
+@test
+def a_monitor_keeps_its_meters_and_has_the_energy_of_its_processes():
+    need_library()
+    with temp_dir() as root:
+        control = os.path.join(root, "control")
+        with open(control, "w", encoding="utf-8") as file:
+            file.write(f"util 40\nwatts 200\npid {os.getpid()} 512 30\n")
+        os.environ["FAKE_NVML"] = control
+        folder = os.path.join(root, "class", "powercap", "intel-rapl:0")
+        os.makedirs(folder)
+        for name, value in (("name", "package-0"), ("energy_uj", 1000000), ("max_energy_range_uj", 1 << 40)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(f"{value}\n")
+        monitor = etwatch.ETWMonitor({"target_processes": {os.getpid()}}, metrics=["energy_uj"], sys_root=root,
+                                     nvml_library=LIBRARY)
+        with monitor:
+            check_eq(monitor.get_power_metrics()["package"]["joules"], 0)
+            with open(os.path.join(folder, "energy_uj"), "r+", encoding="utf-8") as file:
+                file.write("4000000\n")
+            wait_until(lambda: monitor.get_power_metrics()["package"]["joules"] == 3, "joules since the first call")
+            wait_until(lambda: sum(range(10000)) and
+                       monitor.get_power_metrics()["processes"].get(os.getpid(), {}).get("joules"), "energy of the process")
+            used = monitor.get_power_metrics()["processes"][os.getpid()]
+        check(used["watts"] > 0 and used["joules"] > 0, str(used))
+        check_eq(etwatch.ETWMonitor(sys_root=root, nvml_library=LIBRARY).get_power_metrics()["processes"], {})
 
 
 main()

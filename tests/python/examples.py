@@ -5,8 +5,9 @@ import re
 import subprocess
 import sys
 
-from etlkit import make_etl
-from lib import ROOT, Result, check, check_eq, check_in, main, need_ebpf, run, skip, start, temp_dir, test
+import etwatch
+from etlkit import corpus, make_etl
+from lib import ROOT, Result, cases, check, check_eq, check_in, main, need_ebpf, run, skip, start, temp_dir, test
 
 BUSY = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
 # Prints when it starts and stops being busy, for 5 ms, a few times, and how long it had a CPU meanwhile.
@@ -133,6 +134,20 @@ def threads_shows_the_same_of_a_recording_with_start_addresses():
     check(re.search(r"new thread \d+ of process \d+ starts at 0x[1-9a-f]", result.out), result.out[:500])
     check(re.search(r"switch \d+ -> \d+ reason \d+ waited [1-9][\d.]* us", result.out), result.out[:500])
     check_eq(result.out.splitlines()[-1], "lost 0")
+
+
+@cases([(name, name) for name in ("perfview-net452-x64.etl", "perfview-gcevents.etl", "dotnet-dynamic-events.etl")])
+def threads_and_memory_ignore_the_threads_of_a_runtime(name):
+    """.NET has events such as ThreadPoolWorkerThread/Start, which start no thread of the kernel."""
+    path = corpus("etl", name)
+    trace = etwatch.open(path)
+    started = len(trace.event_table(event=["Thread/Start", "Thread/DCStart"]))
+    check(any("Thread" in event or "GC" in event for event in trace.classes["event"]), "no events of .NET")
+    for program in ("threads", "memory"):
+        result = example(program, path)
+        check_eq(result.code, 0, result.err)
+        if program == "threads":
+            check(result.out.count("new thread") <= started, f"{result.out.count('new thread')} of {started} threads")
 
 
 @test

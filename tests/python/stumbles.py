@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What new users stumbled over, each as the behaviour that they expected."""
 import asyncio
+import contextlib
 import dataclasses
+import importlib.machinery
 import os
 import subprocess
 import sys
@@ -9,11 +11,14 @@ import time
 import warnings
 
 import etwatch
+from etlkit import make_etl
 from etwatch import ETWMonitor, ETWMonitorConfig
+from etwatch import config as config_module
+from etwatch import devices as devices_module
 from etwatch.config import read_settings
 from etwatch.etw import flush_ms, kernel_kinds, session_buffers
 from etwatch.samples import ALIASES, MetricTable, TotalTable
-from lib import cases, check, check_between, check_eq, check_in, main, raises, start, test
+from lib import BUILD, ROOT, cases, check, check_between, check_eq, check_in, main, raises, run, start, temp_dir, test
 from livekit import wait_until
 
 BUSY = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
@@ -51,6 +56,15 @@ def warned(*arguments, **named):
     ("the same as a config", ETWMonitorConfig(min_buffers=8), ["min_buffers"]),
     ("a name of Windows", ETWMonitorConfig(target_process_names={"python.exe"}), ["target_process_names"]),
     ("stacks without ETW", {"stack_walk_enabled": True}, ["stack_walk_enabled"]),
+    ("a setting of a session next to groups",
+     {"monitoring": {"cpu": {}}, "min_buffers": 8, "enable_stack_walking": True}, ["min_buffers", "enable_stack_walking"]),
+    ("another source for a group", {"monitoring": {"cpu": {"backend": "psutil"}, "io": {"backend": "psutil"},
+                                                   "memory": {"backend": "ebpf"}}}, ["monitoring.memory.backend"]),
+    ("a polled group of an event source", {"monitoring": {"disk": {"backend": "psutil"}, "memory": {"backend": "psutil"}}},
+     ["monitoring.disk.backend"]),
+    ("the backend of a device", {"monitoring": {"gpu": {"backend": "magic"}}}, ["monitoring.gpu.backend", "monitoring.gpu"]),
+    ("the backend of the machine", {"monitoring": {"system": {"backend": "psutil"}}},
+     ["monitoring.system.backend", "monitoring.system"]),
     ("nothing in particular", {"sampling_rate_hz": 10}, []),
     ("the defaults", None, []),
 ])
@@ -59,6 +73,91 @@ def a_setting_without_effect_gives_one_warning_with_its_key(settings, keys):
     check_eq([text.split(":")[0] for text in texts], keys, "warnings")
     check(all(len(text.split(": ", 1)[1]) > 15 for text in texts), f"no reason in {texts}")
     monitor.cleanup()
+
+
+@contextlib.contextmanager
+def system(windows, devices=False):
+    """The configuration as on another machine."""
+    before = config_module.WINDOWS, devices_module.unavailable_reason
+    config_module.WINDOWS = windows
+    devices_module.unavailable_reason = lambda name: None if devices else f"there is no {name} here"
+    try:
+        yield
+    finally:
+        config_module.WINDOWS, devices_module.unavailable_reason = before
+
+
+def users_configuration(name):
+    path = os.path.join(ROOT, "tests", "python", "users", "configurations.py")
+    return getattr(importlib.machinery.SourceFileLoader("configurations", path).load_module(), name)
+
+
+SESSION_KEYS = ["session_name", "buffer_size", "min_buffers", "max_buffers", "flush_timer", "cpu_sampling_interval"]
+
+
+@cases([
+    ("on Linux", "PRODUCTION_CONFIG", False, False,
+     ["gpu", "npu.backend", "npu.enable_profiling", "npu"]),
+    ("on Linux with devices", "PRODUCTION_CONFIG", False, True,
+     ["gpu.metrics", "npu.backend", "npu.enable_profiling"]),
+    ("on Windows", "PRODUCTION_CONFIG", True, False, ["gpu", "npu.backend", "npu.enable_profiling", "npu"]),
+    ("on Linux", "ETW_SESSION_CONFIG", False, False, [*SESSION_KEYS, "kernel_flags"]),
+    ("on Windows", "ETW_SESSION_CONFIG", True, False, []),
+])
+def a_configuration_of_the_users_warns_of_every_key_that_has_no_effect(name, windows, devices, keys):
+    with system(windows, devices):
+        found = read_settings(users_configuration(name))
+    want = [f"monitoring.{key}" for key in keys] if name == "PRODUCTION_CONFIG" else keys
+    check_eq(sorted([*found.ignored, *found.unified]), sorted(want), "keys")
+
+
+@cases([
+    ("flags without a session", {"kernel_flags": ["EVENT_TRACE_FLAG_REGISTRY", "EVENT_TRACE_FLAG_IMAGE_LOAD"]}, None,
+     ["kernel_flags"]),
+    ("allocations", {"monitoring": {"memory": {"track_allocations": True}}}, None, ["monitoring.memory.track_allocations"]),
+    ("a session", {"monitoring": {}, "min_buffers": 8}, None, []),
+    ("a session that is not opened", {"monitoring": {}, "min_buffers": 8}, "poll", ["min_buffers"]),
+    ("the polling source of the configuration", {"monitoring": {"cpu": {"backend": "psutil"}}, "min_buffers": 8}, None,
+     ["min_buffers"]),
+    ("a source that the monitor overrides", {"monitoring": {"cpu": {"backend": "etw"}}}, "poll", ["monitoring.cpu.backend"]),
+    ("the source of Linux", {"monitoring": {"cpu": {"backend": "ebpf"}}}, None, ["monitoring.cpu.backend"]),
+])
+def a_setting_without_effect_on_windows_gives_one_warning_too(settings, source, keys):
+    with system(windows=True):
+        found = read_settings(settings, source=source)
+    check_eq(list(found.ignored), keys)
+    check("virtualalloc" not in kernel_kinds(found.config), "events that nothing reports")
+
+
+@test
+def a_monitor_that_polls_warns_of_another_source():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        etwatch.PSUtilMonitor({"monitoring": {"cpu": {"backend": "ebpf"}}})
+    check_eq([str(one.message).split(":")[0] for one in caught], ["monitoring.cpu.backend"])
+
+
+@test
+def every_flag_opens_a_session_of_windows():
+    program = """
+import warnings
+from etwatch import ETWMonitor, config, etw
+config.WINDOWS = etw.WINDOWS = True
+for flag in config.FLAG_SWITCHES:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with ETWMonitor({"kernel_flags": [config.PREFIX + flag]}, fallback=False) as monitor:
+            print(flag, monitor.backend, len(caught))
+"""
+    with temp_dir() as folder:
+        recording = os.path.join(folder, "t.etl")
+        make_etl("consumers", recording)
+        result = run(["-c", program], program=sys.executable, env={
+            **os.environ, "PYTHONPATH": os.path.join(ROOT, "python"), "ETWATCH_EMULATED": recording,
+            "ETWATCH_LIBRARY": os.path.join(BUILD, "tests", "libetwatch_emulated.so")})
+    check_eq(result.code, 0, result.err)
+    check_eq(result.out.splitlines(), [f"{flag} etw {int(flag in config_module.NOT_ENABLED)}"
+                                       for flag in config_module.FLAG_SWITCHES])
 
 
 @cases([
@@ -298,6 +397,22 @@ def the_error_of_a_timeout_has_the_command_of_the_user(options):
     command = [sys.executable, "-c", "import time; time.sleep(60)"]
     error = raises(subprocess.TimeoutExpired, "", etwatch.run, command, timeout=0.3, **options)
     check_eq(error.cmd, command)
+
+
+@test
+def numbers_of_bytes_are_ints_everywhere():
+    child = python("held = bytearray(1000)\n" + BUSY)
+    with ETWMonitor(ETWMonitorConfig(target_processes={child.pid}), metrics=["all"]) as monitor:
+        wait_until(lambda: child.pid in monitor.get_process_metrics() and monitor.get_process_summary(), "samples")
+        process, memory = monitor.get_process_metrics(child.pid), monitor.get_memory_usage()
+        totals = monitor.get_process_summary()[child.pid]["totals"]
+    found = {name: getattr(process, name) for name in (
+        "working_set_size", "private_bytes", "virtual_bytes", "page_faults", "hard_faults", "peak_working_set", "read_bytes",
+        "write_bytes", "handle_count", "thread_count")}
+    found.update({name: memory[name] for name in ("total", "used", "available")})
+    found.update({name: totals[name] for name in ("io_write_bytes", "cpu_ns")})
+    found.update(etwatch.Process(child.pid).memory_info()._asdict())
+    check_eq({name: type(value).__name__ for name, value in found.items() if type(value) is not int}, {})
 
 
 @test

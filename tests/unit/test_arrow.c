@@ -17,7 +17,145 @@
 #include "arrow_kit.h"
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "export/export.h"
 #include "trace_kit.h"
+
+/* ------------------------------------------------------------------ filters */
+
+/* Whether filters select an event, and what they say about its kind. */
+static bool selects(const struct etwatch_event_filter *filters, uint32_t count,
+                    const struct ew_event_key *key, enum ew_event_verdict *ret_kind)
+{
+    struct etwatch_table_options options = {
+        .size = sizeof options, .filters = filters, .filter_count = count};
+    struct ew_event_name_filter names;
+    CHECK_EQ_INT(ew_export_name_filter_init(&names, &options), 0);
+    bool selected = ew_export_name_filter_match(&names, key);
+    *ret_kind = ew_export_name_filter_kind(&names, key);
+    ew_export_name_filter_done(&names);
+    return selected;
+}
+
+TEST(a_filter_selects_events_that_have_all_of_its_properties)
+{
+    enum { FIRST = ETWATCH_TRACE_FIRST_THREAD, SIZE = sizeof(struct etwatch_event_filter) };
+    static const char *const switches[] = {"Thread/CSwitch"};
+    static const char *const tasks[] = {"task_*"};
+    static const uint32_t pids[] = {5, 7};
+    static const uint16_t ids[] = {9};
+    static const struct etwatch_event_filter of_kernel = {
+        .size = SIZE, .provider = "Windows Kernel", .events = switches, .event_count = 1};
+    static const struct etwatch_event_filter of_pids = {
+        .size = SIZE, .provider = "Other", .pids = pids, .pid_count = 2};
+    static const struct etwatch_event_filter of_id = {.size = SIZE, .ids = ids, .id_count = 1};
+    static const struct etwatch_event_filter first = {.size = SIZE,
+                                                      .flags = ETWATCH_FILTER_FIRST_THREADS};
+    static const struct etwatch_event_filter no_others = {.size = SIZE,
+                                                          .flags = ETWATCH_FILTER_OTHER_THREADS |
+                                                                   ETWATCH_FILTER_EXCLUDE,
+                                                          .events = tasks,
+                                                          .event_count = 1};
+    static const struct etwatch_event_filter no_kernel = {
+        .size = SIZE, .flags = ETWATCH_FILTER_EXCLUDE, .provider = "windows*"};
+    static const struct {
+        const char *remark;
+        const struct etwatch_event_filter *filters[2];
+        struct ew_event_key key;
+        bool selected;
+        enum ew_event_verdict kind;
+    } rows[] = {
+        {"its provider and event",
+         {&of_kernel},
+         {"Windows Kernel", "Thread/CSwitch", NULL, 1, 0, 0},
+         true,
+         EW_EVENTS_ALL},
+        {"another event",
+         {&of_kernel},
+         {"Windows Kernel", "Thread/Start", NULL, 1, 0, 0},
+         false,
+         EW_EVENTS_NONE},
+        {"the event of another provider",
+         {&of_kernel, &of_pids},
+         {"Third", "Thread/CSwitch", NULL, 5, 0, 0},
+         false,
+         EW_EVENTS_NONE},
+        {"any filter", {&of_kernel, &of_pids}, {"Other", "x", NULL, 7, 0, 0}, true, EW_EVENTS_SOME},
+        {"another process", {&of_pids}, {"Other", "x", NULL, 6, 0, 0}, false, EW_EVENTS_SOME},
+        {"an unknown process",
+         {&of_pids},
+         {"Other", "x", NULL, EW_NO_ID, 0, 0},
+         false,
+         EW_EVENTS_SOME},
+        {"its id", {&of_id}, {"Other", "x", NULL, 1, 9, 0}, true, EW_EVENTS_SOME},
+        {"another id", {&of_id}, {"Other", "x", NULL, 1, 8, 0}, false, EW_EVENTS_SOME},
+        {"a first thread",
+         {&first},
+         {"sched", "task_newtask", NULL, 1, 0, FIRST},
+         true,
+         EW_EVENTS_SOME},
+        {"a further thread",
+         {&first},
+         {"sched", "task_newtask", NULL, 1, 0, 0},
+         false,
+         EW_EVENTS_SOME},
+        {"not about a thread",
+         {&first},
+         {"sched", "sched_switch", NULL, 1, 0, FIRST},
+         false,
+         EW_EVENTS_SOME},
+        {"an exclusion leaves the rest",
+         {&no_others},
+         {"sched", "sched_switch", NULL, 1, 0, 0},
+         true,
+         EW_EVENTS_ALL},
+        {"excluded", {&no_others}, {"sched", "task_newtask", NULL, 1, 0, 0}, false, EW_EVENTS_SOME},
+        {"not excluded",
+         {&no_others},
+         {"sched", "task_newtask", NULL, 1, 0, FIRST},
+         true,
+         EW_EVENTS_SOME},
+        {"exclusion wins",
+         {&of_kernel, &no_kernel},
+         {"Windows Kernel", "Thread/CSwitch", NULL, 1, 0, 0},
+         false,
+         EW_EVENTS_NONE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct etwatch_event_filter given[2] = {*rows[i].filters[0]};
+        uint32_t count = rows[i].filters[1] != NULL ? 2 : 1;
+        enum ew_event_verdict kind;
+        if (count == 2)
+            given[1] = *rows[i].filters[1];
+        test_row(rows[i].remark);
+        CHECK_EQ_INT(selects(given, count, &rows[i].key, &kind), rows[i].selected);
+        CHECK_EQ_INT(kind, rows[i].kind);
+    }
+}
+
+TEST(a_wrong_filter_is_refused)
+{
+    static const char *const nothing[] = {NULL};
+    static const struct etwatch_event_filter rows[] = {
+        {.size = sizeof rows[0], .flags = 1u << 9},
+        {.size = sizeof rows[0], .event_count = 1},
+        {.size = sizeof rows[0], .events = nothing, .event_count = 1},
+        {.size = sizeof rows[0], .pid_count = 1},
+        {.size = sizeof rows[0], .id_count = 1},
+        {.size = 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct etwatch_table_options options = {
+            .size = sizeof options, .filters = &rows[i], .filter_count = 1};
+        struct ew_event_name_filter names;
+        CHECK_EQ_INT(ew_export_name_filter_init(&names, &options), ETWATCH_EINVAL);
+        ew_export_name_filter_done(&names);
+    }
+    struct etwatch_table_options options = {
+        .size = sizeof options, .filters = rows, .filter_count = 257};
+    struct ew_event_name_filter names;
+    CHECK_EQ_INT(ew_export_name_filter_init(&names, &options), ETWATCH_EINVAL);
+    ew_export_name_filter_done(&names);
+}
 
 /* ------------------------------------------------------------------ columns */
 

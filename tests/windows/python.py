@@ -4,9 +4,11 @@ with the library for Windows. Wine has no ETW, so sessions are those of the emul
 import json
 import os
 import re
+import sys
 
 from etlkit import make_etl
 from lib import ROOT, Result, check, check_between, check_eq, check_in, main, run, skip, temp_dir, test
+from toolkit import python as tools
 from winekit import environment, launcher, windows_build
 
 PYTHON = os.environ.get("ETWATCH_WINPYTHON", os.path.join(ROOT, "build-winpython"))
@@ -127,6 +129,112 @@ def a_monitor_has_an_etw_session_on_windows():
     check_eq((found[0], found[2], found[4], found[5]), ("etw", 4, 100, True), err)
     check(found[1] > 100, f"{found[1]} samples")
     check_between(found[3], 16, 65536, "buffers")
+
+
+def emulated(path):
+    """The library with the emulated ETW, and its recording."""
+    return {"library": os.path.join("tests", "etwatch_emulated.dll"), "ETWATCH_EMULATED": windows_path(path)}
+
+
+@test
+def the_configurations_of_the_users_reach_a_session_on_windows():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "t.etl")
+        make_etl("switches", path, "--events", 20000)
+        users = windows_path(os.path.join(ROOT, "tests", "python", "users"))
+        result = python(os.path.join(users, "configurations.py").replace("/", "\\"), **emulated(path))
+        check_eq(result.code, 0, result.err)
+        check_eq(result.out.splitlines(), ["production poll True", "session etw True"])
+        check("UserWarning: min_buffers" not in result.err and "UserWarning: kernel_flags" not in result.err, result.err)
+        found, err = report(f"""if True:
+            import json, sys, warnings, etwatch
+            from etwatch import _abi, _native
+            sys.path.insert(0, {users!r})
+            from configurations import ETW_SESSION_CONFIG
+            def sessions():
+                found = []
+                function = _native.lib.etwatch_session_list
+                def note(_, info):
+                    one = info.contents
+                    if one.flags & _abi.ETWATCH_SESSION_OURS:
+                        found.append([one.name.decode(), one.buffer_kb, one.min_buffers, one.max_buffers, one.kernel.decode()])
+                function(function.argtypes[0](note), None, None)
+                return found
+            settings = {{**ETW_SESSION_CONFIG, "max_buffers": 80}}
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                with etwatch.ETWMonitor(settings) as monitor:
+                    during, stats = sessions(), monitor.get_statistics()
+            print(json.dumps([during, len(sessions()), [str(one.message) for one in caught], stats["min_buffers"]]))""",
+                            **emulated(path))
+    (session,), left, texts, least = found
+    check_eq((session[0], session[1], session[2], session[3], left, texts),
+             ("etwatch-OnnxInferenceMonitor", 64, least, 80, 0, []), err)
+    for kind in ("process", "thread", "image", "disk", "pagefaults", "profile", "cswitch"):
+        check_in(kind, session[4].split(","))
+
+
+@test
+def callbacks_and_a_unified_monitor_have_the_samples_of_a_session_on_windows():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "t.etl")
+        make_etl("switches", path, "--events", 20000)
+        found, err = report("""if True:
+            import json, time, etwatch
+            names, sizes = set(), []
+            with etwatch.UnifiedMonitor(etwatch.ETWMonitorConfig(sampling_rate_hz=100)) as monitor:
+                monitor.register_callback(lambda sample: names.add(sample.metric_name))
+                monitor.register_batch_callback(lambda samples: sizes.append(len(samples)))
+                for _ in range(200):
+                    if {"process_cpu_percent", "system_cpu_percent"} <= names and sum(sizes) > 100:
+                        break
+                    time.sleep(0.05)
+                now, backend = monitor.get_current_metrics(), monitor.backend
+                errors = monitor.get_statistics()["callback_errors"]
+            print(json.dumps([backend, sorted(names), sum(sizes), errors, len(now["process"]),
+                              now["system"]["memory_total_bytes"] > 0]))""", **emulated(path))
+    check_eq((found[0], found[3], found[5]), ("etw", 0, True), err)
+    check("process_cpu_percent" in found[1] and "system_cpu_percent" in found[1], str(found[1]))
+    check(found[2] > 100 and found[4] > 0, str(found))
+
+
+@test
+def blocks_a_and_b_of_the_users_run_on_a_session_on_windows():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "t.etl")
+        make_etl("switches", path, "--events", 20000)
+        users = os.path.join(ROOT, "tests", "python", "users")
+        result = python(windows_path(os.path.join(users, "monitor.py")), "1.5", **emulated(path))
+        check_eq(result.code, 0, result.err)
+        check(re.search(r"^backend etw samples \d+ rate 100 lost 0$", result.out, re.M), result.out)
+        # The emulator's processes are those of its recording, which may have one with our own pid.
+        result = python("-c", f"""if True:
+            import os, runpy, sys
+            sys.argv[1:] = [str(os.getpid()), "0.5"]
+            runpy.run_path({windows_path(os.path.join(users, "callback.py"))!r}, run_name="__main__")""", **emulated(path))
+        check_eq(result.code, 0, result.err)
+        check(all(re.fullmatch(r"\d+\.\d{3} \d+ \S+ [\d.]+%", line) for line in result.out.splitlines()), result.out)
+
+
+@test
+def the_wheel_for_windows_is_installed_and_runs_block_a():
+    build = windows_build()
+    with temp_dir() as folder:
+        made = run([os.path.join(ROOT, "packaging", "etwatch_build.py"), "windows", folder, build], program=sys.executable)
+        check_eq(made.code, 0, made.err)
+        site = os.path.join(folder, "site")
+        done = run(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--platform", "win_amd64",
+                    "--only-binary=:all:", "--target", site, made.out.strip()], program=tools(), timeout=110)
+        if "No module named pip" in done.err:
+            skip("no pip here")
+        check_eq(done.code, 0, done.err)
+        users = os.path.join(ROOT, "tests", "python", "users", "monitor.py")
+        result = python(windows_path(users), "1.5", PYTHONPATH=windows_path(site), ETWATCH_LIBRARY="")
+        check_eq(result.code, 0, result.err)
+        check(re.search(r"^backend poll samples [1-9]\d* rate 100 lost 0$", result.out, re.M), result.out)
+        where = python("-c", "import etwatch; from etwatch import _native; print(etwatch.__file__); print(_native.lib._name)",
+                       PYTHONPATH=windows_path(site), ETWATCH_LIBRARY="")
+        check(all("\\site\\etwatch\\" in line for line in where.out.splitlines()), where.out + where.err)
 
 
 @test
