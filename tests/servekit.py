@@ -17,8 +17,9 @@ UNDER_WINE = os.environ.get("ETWATCH_UNDER_WINE") == "1"
 class Server:
     """The program and where it listens."""
 
-    def __init__(self, child, scheme, address, port):
+    def __init__(self, child, scheme, address, port, text):
         self.child, self.scheme, self.address, self.port = child, scheme, address, port
+        self.text = text  # on standard error up to then
 
     def get(self, path, method="GET", headers=None, timeout=20):
         """(status, headers, text)."""
@@ -96,7 +97,7 @@ def serve(*options, source="poll", environment=None, listen="127.0.0.1:0"):
         found = re.search(rb"serving (https?)://\[?([0-9a-f.:]+?)\]?:(\d+)/", text)
         if found:
             address = found[2].decode()
-            return Server(child, found[1].decode(), "127.0.0.1" if address == "0.0.0.0" else address, int(found[3]))
+            return Server(child, found[1].decode(), "127.0.0.1" if address == "0.0.0.0" else address, int(found[3]), text)
     if b"no HTTP server" in text:
         skip("this build has no HTTP server")
     raise Failed(f"serve does not start: {text.decode(errors='replace')}")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Charts on uPlot: lines, areas and stacked bands with a shared time axis, a tooltip, and zoom by dragging.
-import { clock, el } from "./format.js";
+import { clock, day, el } from "./format.js";
 
 /** @typedef {{label: string, values: (number|null)[], color: string, dash?: number[]}} Series */
 
@@ -76,9 +76,9 @@ export class Chart {
 
   /** As an axis shows it: milliseconds where the steps are shorter than a second. @param {number} ms */
   time(ms) {
-    const step = this.times.length > 1 ? this.times[1] - this.times[0] : 1000;
+    const step = this.times.length > 1 ? this.times[1] - this.times[0] : 1000, length = this.times.length * step;
     if (this.options.relative) return `${(ms / 1000).toFixed(step < 1000 ? 2 : 0)} s`;
-    return clock(ms, step < 1000 ? 3 : 0);
+    return length > 72e6 ? day(ms) : clock(ms, step < 1000 ? 3 : 0);
   }
 
   /** @param {any} data */

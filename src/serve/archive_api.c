@@ -174,17 +174,9 @@ int ew_archive_api_history(struct ew_archive *store, const struct ew_state *stat
     return rc;
 }
 
-struct listing {
-    struct ew_buf *out;
-    bool first;
-};
-
-static void put_process(void *ctx, const struct ew_archive_process *process)
+static void put_identity(const struct ew_archive_process *process, struct ew_buf *out)
 {
-    struct listing *listing = ctx;
-    struct ew_buf *out = listing->out;
-    ew_buf_text(out, listing->first ? "{\"id\":\"" : ",{\"id\":\"");
-    listing->first = false;
+    ew_buf_text(out, "{\"id\":\"");
     ew_buf_u64(out, process->pid);
     ew_buf_char(out, '-');
     ew_buf_u64(out, process->start_ns);
@@ -195,8 +187,30 @@ static void put_process(void *ctx, const struct ew_archive_process *process)
     put_text(out, ",\"name\":", process->name);
     put_text(out, ",\"user\":", process->user);
     put_ms(out, ",\"start_ms\":", process->start_ns);
+    put_ms(out, ",\"first_ms\":", process->first_ns);
     put_ms(out, ",\"last_ms\":", process->last_ns);
     put_ms(out, ",\"exit_ms\":", process->exit_ns);
+}
+
+void ew_archive_api_process(const struct ew_archive_process *process, struct ew_buf *out)
+{
+    put_identity(process, out);
+    ew_buf_text(out, ",\"stored\":true,\"cgroup\":null,\"values\":{},\"totals\":{},"
+                     "\"threads\":[]}\n");
+}
+
+struct listing {
+    struct ew_buf *out;
+    bool first;
+};
+
+static void put_process(void *ctx, const struct ew_archive_process *process)
+{
+    struct listing *listing = ctx;
+    struct ew_buf *out = listing->out;
+    ew_buf_text(out, listing->first ? "" : ",");
+    listing->first = false;
+    put_identity(process, out);
     ew_buf_char(out, '}');
 }
 
