@@ -105,8 +105,9 @@ export function processPage() {
       el("section", { class: "card" }, el("h2", {}, "Threads, in total"), el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Threads" }, el("table", { class: "threads" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Thread"), el("th", { scope: "col", class: "num" }, "TID"), el("th", { scope: "col", class: "num" }, "CPU time"), el("th", { scope: "col", class: "num" }, "Waited for a CPU"))), threadRows))),
       el("section", { class: "card wide" }, el("h2", {}, "Every value, now and in total"), facts)));
   if (view.details) { flameCard.hidden = !recorded; showDetails(); }
-  let busy = false;
+  let busy = false, gone = false, detailSeen = false;
   const update = async () => {
+    if (gone) return;
     void strip?.update();
     void flame?.update();
     void spans?.update();
@@ -117,6 +118,8 @@ export function processPage() {
       const [detail, history, threads] = await Promise.all([get(base), get(`${base}/history?${range()}`), get(`${base}/threads?${range()}`)]);
       if (shell.page === own && !showLife(detail)) draw(detail, history, threads);
     } catch (error) {
+      gone = /** @type {{status?: number}} */ (error).status === 404 && !detailSeen;
+      if (gone) name.textContent = store.alerts.find((a) => a.id === id)?.name ?? `Process ${id.split("-")[0]}`;
       if (shell.page === own) sub.textContent = error instanceof Error ? error.message : String(error);
     } finally { busy = false; }
   };
@@ -133,6 +136,7 @@ export function processPage() {
   };
   /** @param {any} detail */
   const drawHead = (detail) => {
+    detailSeen = true;
     owner = { pid: detail.pid, name: detail.name ?? "process" };
     name.textContent = detail.name ?? "?";
     document.title = `${detail.name ?? "?"} · etwatch`;

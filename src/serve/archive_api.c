@@ -44,10 +44,13 @@ static bool fit(struct query *query, uint64_t from_ns, uint64_t to_ns, uint64_t 
     struct ew_state *view = ew_calloc(1, sizeof *view);
     if (view == NULL)
         return false;
-    query->level = ew_archive_level_at(query->store, from_ns != 0 ? from_ns : query->state->now_ns);
+    /* A young database has everything at its finest level, however far back a range begins. */
+    uint64_t oldest_ns = ew_archive_oldest_ns(query->store);
+    uint64_t begin_ns = from_ns != 0 ? from_ns : query->state->now_ns;
+    query->level = ew_archive_level_at(query->store, begin_ns > oldest_ns ? begin_ns : oldest_ns);
     /* Right after the start no second is closed yet. */
     view->now_ns = to_ns > query->state->now_ns ? to_ns : query->state->now_ns;
-    view->first_ns = ew_archive_oldest_ns(query->store);
+    view->first_ns = oldest_ns;
     view->meta.meta.hz_requested = 1.0 / ew_archive_level_s(query->level);
     bool good =
         view->first_ns != 0 && ew_range_fit(view, from_ns, to_ns, step_ns, true, &query->range);
