@@ -54,6 +54,17 @@ async function drag(selector, from, to) {
   await page.mouse.up();
 }
 
+/** Serious findings of axe on the page. */
+async function serious() {
+  await page.waitForTimeout(300);
+  const source = readFileSync(folder + "/node_modules/axe-core/axe.min.js", "utf8");
+  const found = await page.evaluate(async (code) => {
+    if (!window.axe) (0, eval)(code);
+    return (await window.axe.run(document, { resultTypes: ["violations"] })).violations.map((v) => ({ id: v.id, impact: v.impact, node: v.nodes[0].html.slice(0, 160) }));
+  }, source);
+  return found.filter((v) => v.impact === "serious" || v.impact === "critical");
+}
+
 const modes = {
   // A process from its start to its exit: search, table, page, zoom.
   async life(pid) {
@@ -137,15 +148,7 @@ const modes = {
   // Every page, in both themes: axe, no scrolling sideways on a phone.
   async accessible(pid, other) {
     const found = [];
-    const source = readFileSync(folder + "/node_modules/axe-core/axe.min.js", "utf8");
-    const check = async (where) => {
-      await page.waitForTimeout(300);
-      const result = await page.evaluate(async (code) => {
-        if (!window.axe) (0, eval)(code);
-        return (await window.axe.run(document, { resultTypes: ["violations"] })).violations.map((v) => ({ id: v.id, impact: v.impact, node: v.nodes[0].html.slice(0, 160) }));
-      }, source);
-      found.push(...result.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => ({ where, ...v })));
-    };
+    const check = async (where) => { found.push(...(await serious()).map((v) => ({ where, ...v }))); };
     const id = await open(pid, "?details=1"), second = await open(other);
     await page.evaluate(() => document.querySelector("main").append(document.createElement("img")));
     await check("a picture without words");
@@ -217,6 +220,113 @@ const modes = {
     await page.fill("#search", "worker-4999");
     await page.waitForFunction(() => document.querySelectorAll(".row.item").length < 3);
     say("found", await page.locator(".row.item .cell.name").first().textContent());
+  },
+
+  // Marked work with its causes: in its process, and of all processes.
+  async spans(pid, ...pictures) {
+    await open(pid);
+    await page.waitForSelector(".spans .slowest li .causes i");
+    say("names", await page.locator(".spans tbody tr td:first-child").allTextContents());
+    say("counts", await page.locator(".spans tbody tr td:nth-child(2)").allTextContents());
+    say("spoken", await page.locator(".spans .slowest li .causes").first().getAttribute("aria-label"));
+    say("why", await page.locator(".spans .slowest li .why").first().textContent());
+    if (pictures[0]) await page.screenshot({ path: pictures[0], fullPage: true });
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.waitForTimeout(300);
+    say("wide", await page.evaluate(() => document.documentElement.scrollWidth - innerWidth));
+    if (pictures[1]) await page.screenshot({ path: pictures[1], fullPage: true });
+    await page.setViewportSize({ width: 1360, height: 850 });
+    await page.goto(`${url}#/`);
+    await page.waitForSelector(".spans-of-all tbody tr");
+    say("all", await page.locator(".spans-of-all tbody tr td:first-child").allTextContents());
+    say("axe", await serious());
+    if (pictures[2]) await page.screenshot({ path: pictures[2], fullPage: true });
+  },
+
+  // A process of an earlier run, from the history on disk.
+  async earlier(pid, ...pictures) {
+    await page.goto(url);
+    await page.waitForSelector(".row.item");
+    say("spans", await page.locator("#spans button").allTextContents());
+    await page.click('#spans button:text-is("1 d")');
+    await hash("span=86400000");
+    await page.click("#earlier");
+    await hash("earlier=1");
+    await page.fill("#search", String(pid));
+    const link = page.locator(`.earlier a[href^="#/process/${pid}-"]`).first();
+    await link.waitFor();
+    say("wide", await page.evaluate(() => document.documentElement.scrollWidth - innerWidth));
+    say("axe", await serious());
+    if (pictures[0]) await page.screenshot({ path: pictures[0] });
+    await link.click();
+    await hash("from=");
+    await page.waitForSelector(".charts .uplot canvas");
+    await page.waitForFunction(() => document.querySelector(".bar .count")?.textContent.includes("from disk"));
+    say("title", await page.locator("h1").textContent());
+    say("csv", (await save("CSV")).bytes.toString());
+    if (pictures[1]) await page.screenshot({ path: pictures[1] });
+  },
+
+  // An alert: in the overview, and as a mark in the charts of its process.
+  async alert(pid) {
+    await search(pid);
+    await page.waitForSelector(".alerts li a");
+    say("text", await page.locator(".alerts li a").first().textContent());
+    await page.locator(".alerts li a").first().click();
+    await hash(`#/process/${pid}-`);
+    await page.waitForSelector(".charts .uplot canvas");
+    // Marks are drawn on a canvas: what is drawn there is recorded.
+    await page.evaluate(() => {
+      window.drawn = [];
+      const fill = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) { window.drawn.push(text); return fill.call(this, text, ...rest); };
+    });
+    await page.waitForFunction(() => window.drawn.includes("cpu_percent"));
+    say("marks", await page.evaluate(() => [...new Set(window.drawn)].filter((t) => t === "cpu_percent" || t === "start")));
+  },
+
+  // A recording of Windows: its stacks as a flame graph that can be zoomed, and the strip of its switches.
+  async stacks(pid) {
+    await open(pid, "?details=1");
+    await page.waitForSelector(".flame .frame");
+    say("frames", await page.locator(".flame .frame").count());
+    say("root", await page.locator(".flame .frame").first().getAttribute("title"));
+    say("state", await page.locator(".flame").evaluate((e) => e.previousElementSibling.textContent));
+    const second = page.locator(".flame .frame").nth(1), name = (await second.getAttribute("title")).split(":")[0];
+    await second.click();
+    say("zoomed", (await page.locator(".flame .frame").allTextContents()).slice(0, 2).includes(name));
+    await page.waitForFunction(() => !/starting|reading/.test(document.querySelector(".strip .count").textContent));
+    say("strip", await page.locator(".strip .count").textContent());
+  },
+
+  // The strip of a recording, around the middle of a range.
+  async lanes(pid, from, to) {
+    await open(pid, `?details=1&from=${from}&to=${to}`);
+    await page.waitForFunction(() => /threads, /.test(document.querySelector(".strip .count")?.textContent ?? ""));
+    say("state", await page.locator(".strip .count").textContent());
+    say("spoken", await page.locator(".strip > .visually-hidden").textContent());
+  },
+
+  // A click on the head of a column sorts by it, a second one turns the order.
+  async sorting() {
+    await page.goto(url);
+    await page.waitForSelector(".row.item");
+    await page.click("#pause"); // values stay
+    const pids = () => page.locator(".row.item .cell:nth-child(2)").allTextContents();
+    const head = page.locator('.row.head button:has-text("PID")');
+    await head.click();
+    await hash("sort=");
+    say("first", (await pids()).slice(0, 10).map(Number));
+    await head.click();
+    say("second", (await pids()).slice(0, 10).map(Number));
+    say("spoken", await page.locator('.row.head [aria-sort]:has-text("PID")').getAttribute("aria-sort"));
+  },
+
+  // A device has a tile with its figures.
+  async device() {
+    await page.goto(url);
+    await page.waitForFunction(() => /40 %/.test(document.querySelector(".tile.device .figure b")?.textContent ?? ""));
+    say("tile", await page.locator(".tile.device").first().textContent());
   },
 
   // A recording in the same pages.

@@ -4,7 +4,7 @@ import { comparePage } from "./compare.js";
 import { bytes, count, el, number } from "./format.js";
 import { overview } from "./overview.js";
 import { processPage } from "./process.js";
-import { $, SPANS, address, readAddress, resetZoom, setPaused, shell, store, view, writeAddress } from "./view.js";
+import { $, LONG_SPANS, SPANS, address, readAddress, resetZoom, setPaused, shell, store, view, writeAddress } from "./view.js";
 
 function header() {
   const meta = store.meta;
@@ -48,7 +48,7 @@ function onKey(event) {
   else if (event.key === "d") $("theme").click();
   else if (event.key === "?") $("help").click();
   else if (event.key === "Escape") { if (view.from) resetZoom(); else if (view.a) location.hash = `#/process/${view.a}`; else if (view.id) location.hash = "#/"; }
-  else if (/^[1-5]$/.test(event.key)) /** @type {HTMLElement} */ ($("spans").children[Number(event.key) - 1]).click();
+  else if (/^[1-9]$/.test(event.key)) /** @type {HTMLElement|undefined} */ ($("spans").children[Number(event.key) - 1])?.click();
 }
 
 /** @param {string} theme */
@@ -62,11 +62,14 @@ function start() {
   try { theme = localStorage.getItem("theme") ?? theme; } catch { /* private mode */ }
   setTheme(theme);
   shell.header = header;
-  for (const [label, ms] of SPANS) {
-    const button = el("button", { type: "button", "data-ms": ms }, label);
-    button.addEventListener("click", () => { view.span = ms; view.from = view.to = 0; setPaused(false); writeAddress(false); header(); shell.page?.update(); });
-    $("spans").append(button);
-  }
+  const addSpans = (/** @type {[string, number][]} */ spans) => {
+    for (const [label, ms] of spans) {
+      const button = el("button", { type: "button", "data-ms": ms }, label);
+      button.addEventListener("click", () => { view.span = ms; view.from = view.to = 0; setPaused(false); writeAddress(false); header(); shell.page?.update(); });
+      $("spans").append(button);
+    }
+  };
+  addSpans(SPANS);
   $("pause").addEventListener("click", () => { setPaused(!store.paused); header(); });
   $("share").addEventListener("click", () => void share());
   $("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "light" ? "dark" : "light"); route(); });
@@ -77,6 +80,7 @@ function start() {
   store.addEventListener("link", () => { if (store.meta) header(); });
   store.load().then(() => {
     if (store.meta.recorded) $("pause").hidden = true;
+    if (store.meta.store) addSpans(LONG_SPANS);
     route();
     store.connect();
     if (store.meta.recorded && !store.meta.ended) void reading();

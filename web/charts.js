@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Charts on uPlot: lines, areas and stacked bands with a shared time axis, a tooltip, and zoom by dragging.
-import { clock, el } from "./format.js";
+import { clock, day, el } from "./format.js";
 
 /** @typedef {{label: string, values: (number|null)[], color: string, dash?: number[]}} Series */
 
@@ -76,9 +76,16 @@ export class Chart {
 
   /** As an axis shows it: milliseconds where the steps are shorter than a second. @param {number} ms */
   time(ms) {
-    const step = this.times.length > 1 ? this.times[1] - this.times[0] : 1000;
+    const step = this.times.length > 1 ? this.times[1] - this.times[0] : 1000, length = this.times.length * step;
     if (this.options.relative) return `${(ms / 1000).toFixed(step < 1000 ? 2 : 0)} s`;
-    return clock(ms, step < 1000 ? 3 : 0);
+    return length > 72e6 ? day(ms) : clock(ms, step < 1000 ? 3 : 0);
+  }
+
+  /** The ticks of the axis: as many digits as tell them apart. @param {number[]} ticks seconds */
+  ticks(ticks) {
+    const step = ticks.length > 1 ? ticks[1] - ticks[0] : 1, digits = step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3;
+    const days = this.times.length > 1 && this.times.length * (this.times[1] - this.times[0]) > 72e6;
+    return ticks.map((v) => (this.options.relative ? `${v.toFixed(digits)} s` : days ? day(v * 1000) : clock(v * 1000, digits)));
   }
 
   /** @param {any} data */
@@ -94,7 +101,7 @@ export class Chart {
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, sync: { key: "time", setSeries: false } },
       legend: { show: false },
       scales: { x: { time: true }, y: { range: (/** @type {any} */ _u, /** @type {number} */ _min, /** @type {number} */ max) => [0, Math.max(this.options.max ?? 0, (max || 1) * 1.08)] } },
-      axes: [{ ...axis, space: 80, size: 28, values: (/** @type {any} */ _u, /** @type {number[]} */ ticks) => ticks.map((v) => this.time(v * 1000)) }, { ...axis, size: 66, space: 34, ...(this.options.bytes ? { incrs: BYTE_STEPS } : {}), values: (/** @type {any} */ _u, /** @type {number[]} */ ticks) => ticks.map((v) => this.options.format(v)) }],
+      axes: [{ ...axis, space: 80, size: 28, values: (/** @type {any} */ _u, /** @type {number[]} */ ticks) => this.ticks(ticks) }, { ...axis, size: 66, space: 34, ...(this.options.bytes ? { incrs: BYTE_STEPS } : {}), values: (/** @type {any} */ _u, /** @type {number[]} */ ticks) => ticks.map((v) => this.options.format(v)) }],
       series: [{}, ...drawn.map((s) => ({
         stroke: s.color, width: stacked ? 1 : 1.75, fill: stacked ? fade(s.color, 0.75) : this.series.length === 1 ? this.gradient(s.color) : undefined,
         points: { show: false }, spanGaps: false, dash: s.dash,
@@ -124,7 +131,8 @@ export class Chart {
 
   /** Starts, exits, alerts. @param {any} u */
   drawMarks(u) {
-    for (const mark of this.marks) {
+    let free = -Infinity; // texts of marks that are close together would cover each other
+    for (const mark of [...this.marks].sort((a, b) => a.t - b.t)) {
       const x = u.valToPos(mark.t / 1000, "x", true);
       if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
       u.ctx.save();
@@ -137,7 +145,9 @@ export class Chart {
       u.ctx.stroke();
       u.ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
       u.ctx.textAlign = "left";
-      u.ctx.fillText(mark.text, x + 4 * devicePixelRatio, u.bbox.top + 12 * devicePixelRatio);
+      const below = x < free, width = u.ctx.measureText(mark.text).width + 8 * devicePixelRatio;
+      if (!below || mark.text === "exit") u.ctx.fillText(mark.text, x + 4 * devicePixelRatio, u.bbox.top + (below ? 26 : 12) * devicePixelRatio);
+      free = Math.max(free, x + width);
       u.ctx.restore();
     }
   }

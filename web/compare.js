@@ -29,7 +29,8 @@ function amount(metric, value) {
 
 export function comparePage() {
   const main = $("main"), { a, b } = view, same = a === b;
-  const label = (/** @type {string} */ id) => { const p = store.processes.get(id); return `${p?.name ?? "process"} ${id.split("-")[0]}`; };
+  /** Names of processes that only the disk knows. @type {Map<string, string>} */ const stored = new Map();
+  const label = (/** @type {string} */ id) => `${stored.get(id) ?? store.processes.get(id)?.name ?? "process"} ${id.split("-")[0]}`;
   const names = [`A: ${label(a)}`, `B: ${label(b)}`];
   const body = el("tbody"), resolution = el("span", { class: "count", role: "status" });
   const charts = ALL.map((panel) => ({ panel, name: panel.names.find((n) => store.metrics.has(n)) ?? "" })).filter((p) => p.name).map((p) => {
@@ -53,6 +54,15 @@ export function comparePage() {
   }))), el("div", { class: "bar" }, resolution, swap, exportBar([["CSV", "The table", () => saveCsv("compare", rows)], ["PNG", "The charts", () => savePng("compare", names.join(", "))]])),
   el("section", { class: "card" }, el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Totals" }, el("table", { class: "threads totals" }, el("thead", {}, el("tr", {}, ...["Over the range", "A", "B", "B to A"].map((h, i) => el("th", { scope: "col", class: i ? "num" : "" }, h)))), body))),
   el("div", { class: "charts" }, ...charts.map((c) => c.chart.card)));
+  [a, b].forEach((id, i) => {
+    if (store.processes.has(id)) return;
+    void get(`/api/v1/processes/${id}`).then((found) => {
+      stored.set(id, found.name ?? "process");
+      names[i] = `${"AB"[i]}: ${label(id)}`;
+      const shown = main.querySelectorAll(".title .named")[i]?.lastChild;
+      if (shown && shell.page === own) shown.textContent = names[i];
+    }, () => {});
+  });
   let busy = false;
   const update = async () => {
     if (busy) return;

@@ -25,8 +25,15 @@ export const TREND = 60;
 export async function get(path) {
   const answer = await fetch(path, { headers: { Accept: "application/json" } });
   const body = await answer.json();
-  if (!answer.ok) throw new Error(body.error || `status ${answer.status}`);
+  if (!answer.ok) throw Object.assign(new Error(body.error || `status ${answer.status}`), { status: answer.status });
   return body;
+}
+
+/** A long alert is reported when it begins to hold and when it ends: the latter replaces the former. @param {Alert[]} alerts */
+export function latestAlerts(alerts) {
+  const kept = /** @type {Map<string, Alert>} */ (new Map());
+  for (const alert of alerts) kept.set(`${alert.id} ${alert.condition} ${alert.from_ms}`, alert);
+  return [...kept.values()].slice(-256);
 }
 
 /** Counters start from 0 when a process rests: the stream reports only processes that did something. */
@@ -55,7 +62,7 @@ export class Store extends EventTarget {
     this.now = table.t_ms || meta.now_ms || Date.now();
     this.columns = table.columns;
     this.metrics = new Map(meta.columns.map((/** @type {Metric} */ m) => [m.name, m]));
-    this.alerts = alerts.alerts;
+    this.alerts = latestAlerts(alerts.alerts);
     this.devices = devices.devices;
     const before = this.processes;
     this.processes = new Map(table.processes.map((/** @type {any} */ p) => [p.id, { ...p, active: true, fresh: 0, trend: p.trend ?? before.get(p.id)?.trend ?? [] }]));
@@ -100,8 +107,7 @@ export class Store extends EventTarget {
       if (process) { process.values = values; process.active = true; }
     }
     this.addTrend();
-    this.alerts.push(...second.alerts);
-    if (this.alerts.length > 256) this.alerts.splice(0, this.alerts.length - 256);
+    if (second.alerts.length) this.alerts = latestAlerts([...this.alerts, ...second.alerts]);
     this.forget();
     this.dispatchEvent(new Event("second"));
   }

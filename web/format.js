@@ -66,6 +66,17 @@ export function clock(ms, digits = 0) {
   return digits ? `${text}.${String(Math.floor(((ms % 1000) + 1000) % 1000)).padStart(3, "0").slice(0, digits)}` : text;
 }
 
+/** Day and time, for days of history. @param {number} ms */
+export function day(ms) {
+  const date = new Date(ms);
+  return `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", hour12: false })}`;
+}
+
+/** The time that a point stands for. @param {number} ms */
+export function perPoint(ms) {
+  return ms >= 120000 ? `${ms / 60000} min per point` : ms >= 1000 ? `${ms / 1000} s per point` : `${ms} ms per point`;
+}
+
 /** A duration of microseconds. @param {number} us */
 export function micros(us) {
   return us < 1000 ? `${us < 10 ? us.toFixed(1) : us.toFixed(0)} µs` : us < 1e6 ? `${(us / 1000).toFixed(us < 1e4 ? 2 : 1)} ms` : `${(us / 1e6).toFixed(2)} s`;

@@ -2,8 +2,10 @@
 // The machine at a glance and the table of processes.
 import { COLORS, spark } from "./charts.js";
 import { get } from "./data.js";
+import { Earlier } from "./earlier.js";
 import { exportBar, saveCsv, savePng } from "./export.js";
-import { bytes, clock, count, el, number } from "./format.js";
+import { bytes, clock, count, duration, el, number } from "./format.js";
+import { causeBar, title } from "./spans.js";
 import { ProcessTable } from "./table.js";
 import { $, button, range, shell, store, view, writeAddress } from "./view.js";
 
@@ -38,12 +40,39 @@ export function overview() {
   tree.id = "tree";
   tree.setAttribute("aria-pressed", String(view.tree));
   all.setAttribute("aria-pressed", "false");
+  const earlier = store.meta.store ? new Earlier() : null;
+  const past = button("Earlier", "Processes of the history on disk, also of earlier runs", () => { view.earlier = !view.earlier; writeAddress(); choose(); update(); });
+  past.hidden = !earlier;
+  past.id = "earlier";
+  const choose = () => {
+    const shown = Boolean(earlier && view.earlier);
+    past.setAttribute("aria-pressed", String(shown));
+    table.element.hidden = shown;
+    if (earlier) earlier.element.hidden = !shown;
+  };
   search.addEventListener("input", () => { view.query = search.value; writeAddress(); table.update(); update(); });
   const alertList = el("ul", { class: "alerts" });
   const alertCard = el("section", { class: "card", hidden: true }, el("h2", {}, "Alerts"), alertList);
+  const spanRows = el("tbody"), watchesSpans = Boolean(store.meta.inferences || store.meta.marks);
+  const spanCard = el("section", { class: "card spans-of-all", hidden: true }, el("h2", {}, store.meta.marks ? "Inferences and marked work" : "Inferences", el("span", { class: "exact exact-yes", title: "every switch, wake-up and page fault of the kernel" }, "exact")),
+    el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Inferences" }, el("table", { class: "threads" }, el("thead", {}, el("tr", {}, ...["Process", "Name", "A second", "p50", "p99", "Where the time went"].map((h, i) => el("th", { scope: "col", class: i > 1 && i < 5 ? "num" : "" }, h)))), spanRows)));
+  const spans = async () => {
+    if (!watchesSpans) return;
+    try {
+      const a = /** @type {import("./spans.js").Answer} */ (await get(`/api/v1/spans?${range()}`));
+      const owners = new Map([...store.processes.values()].map((p) => [p.pid, p])), seconds = Math.max(1, (a.to_ms - a.from_ms) / 1000);
+      spanCard.hidden = a.groups.length === 0;
+      spanRows.replaceChildren(...[...a.groups].sort((x, y) => y.count * y.mean_ns - x.count * x.mean_ns).slice(0, 8).map((g) => {
+        const owner = owners.get(g.pid), name = `${owner?.name ?? "process"} ${g.pid}`;
+        return el("tr", { title: g.text ?? "" }, el("td", {}, owner ? el("a", { href: `#/process/${owner.id}` }, name) : name), el("td", {}, title(g)), el("td", { class: "num" }, number(g.count / seconds, 1)),
+          el("td", { class: "num" }, duration(g.p50_ns)), el("td", { class: "num" }, duration(g.p99_ns)), el("td", { class: "where" }, causeBar(g.total_ns, g.count * g.mean_ns), el("small", {}, g.text ?? "")));
+      }));
+    } catch { /* nothing yet */ }
+  };
   const notice = store.meta.fallback ? el("p", { class: "notice" }, store.meta.fallback) : null;
-  main.replaceChildren(...(notice ? [notice] : []), el("h1", { class: "visually-hidden" }, "Overview"), tiles, alertCard,
-    el("div", { class: "bar" }, search, total, tree, all, exportBar([["CSV", "The rows of the table", () => saveCsv("processes", table.csv())], ["PNG", "The charts", () => savePng("overview", store.meta.host ?? "etwatch")]])), table.element);
+  main.replaceChildren(...(notice ? [notice] : []), el("h1", { class: "visually-hidden" }, "Overview"), tiles, alertCard, spanCard,
+    el("div", { class: "bar" }, search, total, tree, all, past, exportBar([["CSV", "The rows of the table", () => saveCsv("processes", table.csv())], ["PNG", "The charts", () => savePng("overview", store.meta.host ?? "etwatch")]])), table.element, ...(earlier ? [earlier.element] : []));
+  choose();
   /** @type {Map<number, ReturnType<typeof tile>>} */ const devices = new Map();
   let busy = false;
   const history = async () => {
@@ -107,6 +136,8 @@ export function overview() {
     alertCard.hidden = recent.length === 0;
     alertList.replaceChildren(...recent.map((a) => el("li", { class: a.ended ? "" : "open" }, el("a", { href: `#/process/${a.id}` }, `${clock(a.from_ms)}  ${a.text}`))));
     void history();
+    if (view.earlier) void earlier?.update();
+    void spans();
   };
   shell.page = { update, leave: () => {} };
   update();

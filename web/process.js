@@ -2,14 +2,19 @@
 // One process: CPU by thread, everything else over time, its scheduling, its stacks, its threads, every value.
 import { COLORS, Chart } from "./charts.js";
 import { get } from "./data.js";
+import { storedProcesses } from "./earlier.js";
 import { exportBar, saveCsv, savePerfetto, savePng } from "./export.js";
 import { Flame } from "./flame.js";
-import { bytes, clock, count, duration, el, number, show, words } from "./format.js";
+import { bytes, clock, count, day, duration, el, number, perPoint, show, words } from "./format.js";
+import { Spans } from "./spans.js";
 import { Strip } from "./strip.js";
-import { $, PANELS, absoluteRange, button, exactness, range, resetZoom, scaled, shell, store, times, view, writeAddress, zoom } from "./view.js";
+import { $, PANELS, absoluteRange, button, exactness, range, resetZoom, scaled, setPaused, shell, store, times, view, writeAddress, zoom } from "./view.js";
 
 /** Figures at the top, in this order. */
 const FIGURES = ["cpu_percent", "runq_wait_ns", "rss_bytes", "threads", "gpu_percent", "energy_uj", "disk_read_bytes", "disk_write_bytes"];
+
+/** Resolutions of the history on disk, which has no threads. */
+const ON_DISK = new Set(["10s", "5m"]);
 
 /** The choice of what to compare with. @param {string} id @param {string} name */
 function compareDialog(id, name) {
@@ -22,6 +27,8 @@ function compareDialog(id, name) {
     go(known ? { b: id, bFrom: from - (to - from), bTo: from, from, to } : { b: id, bFrom: begin, bTo: middle, from: middle, to });
   });
   const dialog = el("dialog", { "aria-label": "Compare with", class: "compare" }, el("h2", {}, `Compare ${name} with`), before, search, list, el("form", { method: "dialog" }, el("button", {}, "Close")));
+  /** @type {import("./earlier.js").Stored[]} */ let earlier = [];
+  if (store.meta.store) void storedProcesses(store.now - 2592e6, store.now).then((found) => { earlier = found; fill(); }, () => {});
   /** @param {{b: string, bFrom?: number, bTo?: number, from?: number, to?: number}} other */
   const go = (other) => {
     dialog.close();
@@ -33,9 +40,16 @@ function compareDialog(id, name) {
     const wanted = search.value.toLowerCase();
     const found = [...store.processes.values()].filter((p) => p.id !== id && `${p.name ?? ""} ${p.pid}`.toLowerCase().includes(wanted))
       .sort((x, y) => (store.value(y, "cpu_percent") ?? 0) - (store.value(x, "cpu_percent") ?? 0)).slice(0, 12);
+    const past = earlier.filter((p) => p.id !== id && !store.processes.has(p.id) && `${p.name ?? ""} ${p.pid}`.toLowerCase().includes(wanted)).slice(0, 12);
     list.replaceChildren(...found.map((p) => {
       const choice = el("button", { type: "button", role: "option", "data-id": p.id }, el("span", {}, p.name ?? "?"), el("small", {}, String(p.pid)));
       choice.addEventListener("click", () => go({ b: p.id }));
+      return choice;
+    }), ...past.map((p) => {
+      const choice = el("button", { type: "button", role: "option", "data-id": p.id }, el("span", {}, p.name ?? "?"), el("small", {}, `${p.pid} · ${day(p.start_ms)}`));
+      // Its life over the beginning of this one.
+      const [from, to] = absoluteRange(), begin = Math.floor(p.start_ms), end = Math.min(Math.ceil(p.exit_ms ?? p.last_ms), begin + (to - from));
+      choice.addEventListener("click", () => go({ b: p.id, bFrom: begin, bTo: Math.max(end, begin + 600e3), from, to }));
       return choice;
     }));
   };
@@ -68,6 +82,9 @@ export function processPage() {
   /** @type {Strip|null} */ let strip = null;
   /** @type {Flame|null} */ let flame = null;
   const stripCard = el("section", { class: "card wide", hidden: !store.meta.details }), flameCard = el("section", { class: "card wide", hidden: !recorded || !store.meta.details });
+  const watchesSpans = Boolean(store.meta.inferences || store.meta.marks);
+  const spans = watchesSpans ? new Spans(id, range, options) : null;
+  const spansCard = el("section", { class: "card wide", hidden: !spans }, el("h2", {}, store.meta.marks ? "Inferences and marked work" : "Inferences", el("span", { class: "exact exact-yes", title: "every switch, wake-up and page fault of the kernel" }, "exact")), spans?.element ?? null);
   const openDetails = button("Show the scheduling of its threads", recorded ? "Reads this part of the recording again" : "Reads the scheduler while this page is open; costs nothing otherwise", () => { view.details = true; writeAddress(); showDetails(); });
   const showDetails = () => {
     strip = new Strip(id, () => store.paused && !recorded, () => (recorded || view.from ? absoluteRange() : null));
@@ -84,26 +101,42 @@ export function processPage() {
     el("div", { class: "bar" }, resolution, reset, button("Compare…", "With another process, or with another time", () => compareDialog(id, owner.name)),
       exportBar([["CSV", "The values of the charts", () => saveCsv(`process-${owner.pid}`, rows)], ["PNG", "The charts", () => savePng(`process-${owner.pid}`, `${owner.name} ${owner.pid}`)],
         ["Perfetto", "Charts and scheduling as a trace for the Perfetto UI", () => savePerfetto(`process-${owner.pid}`, owner, counters, strip?.lanes() ?? [])]])),
-    el("div", { class: "charts" }, cpuCard, stripCard, flameCard, ...charts.map((c) => c.chart.card),
+    el("div", { class: "charts" }, cpuCard, spansCard, stripCard, flameCard, ...charts.map((c) => c.chart.card),
       el("section", { class: "card" }, el("h2", {}, "Threads, in total"), el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Threads" }, el("table", { class: "threads" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Thread"), el("th", { scope: "col", class: "num" }, "TID"), el("th", { scope: "col", class: "num" }, "CPU time"), el("th", { scope: "col", class: "num" }, "Waited for a CPU"))), threadRows))),
       el("section", { class: "card wide" }, el("h2", {}, "Every value, now and in total"), facts)));
   if (view.details) { flameCard.hidden = !recorded; showDetails(); }
-  let busy = false;
+  let busy = false, gone = false, detailSeen = false;
   const update = async () => {
+    if (gone) return;
     void strip?.update();
     void flame?.update();
+    void spans?.update();
     if (busy) return;
     busy = true;
     const base = `/api/v1/processes/${id}`;
     try {
       const [detail, history, threads] = await Promise.all([get(base), get(`${base}/history?${range()}`), get(`${base}/threads?${range()}`)]);
-      if (shell.page === own) draw(detail, history, threads);
+      if (shell.page === own && !showLife(detail)) draw(detail, history, threads);
     } catch (error) {
+      gone = /** @type {{status?: number}} */ (error).status === 404 && !detailSeen;
+      if (gone) name.textContent = store.alerts.find((a) => a.id === id)?.name ?? `Process ${id.split("-")[0]}`;
       if (shell.page === own) sub.textContent = error instanceof Error ? error.message : String(error);
     } finally { busy = false; }
   };
+  /** A process of the past is shown over its life; true: it is being read. @param {any} detail */
+  const showLife = (detail) => {
+    if (!detail.stored || view.from) return false;
+    view.from = Math.floor(detail.first_ms - 300e3);
+    view.to = Math.ceil((detail.exit_ms ?? detail.last_ms) + 300e3);
+    setPaused(true);
+    writeAddress();
+    shell.header();
+    setTimeout(() => void update(), 0);
+    return true;
+  };
   /** @param {any} detail */
   const drawHead = (detail) => {
+    detailSeen = true;
     owner = { pid: detail.pid, name: detail.name ?? "process" };
     name.textContent = detail.name ?? "?";
     document.title = `${detail.name ?? "?"} · etwatch`;
@@ -129,11 +162,11 @@ export function processPage() {
   const draw = (detail, h, t) => {
     drawHead(detail);
     reset.hidden = !view.from;
-    resolution.textContent = `${h.step_ms >= 1000 ? `${h.step_ms / 1000} s` : `${h.step_ms} ms`} per point${h.resolution === "sample" ? ", every sample" : ""} · drag in a chart to zoom`;
+    resolution.textContent = `${perPoint(h.step_ms)}${h.resolution === "sample" ? ", every sample" : ON_DISK.has(h.resolution) ? ", from disk" : ""} · drag in a chart to zoom`;
     const marks = [{ t: detail.start_ms, text: "start", color: "#34d399" }, ...(detail.exit_ms ? [{ t: detail.exit_ms, text: "exit", color: "#f87171" }] : []),
       ...store.alerts.filter((a) => a.id === id).map((a) => ({ t: a.from_ms, text: a.metric, color: "#fbbf24" }))];
     const at = times(h), total = h.series.cpu_ns ?? [];
-    const bands = t.threads.map((thread, i) => ({ label: `${thread.name || "thread"} ${thread.tid}`, color: COLORS[i % COLORS.length], values: thread.cpu_ns.map((v) => (v === null ? null : v / 1e7)) }));
+    const bands = (ON_DISK.has(h.resolution) ? [] : t.threads).map((thread, i) => ({ label: `${thread.name || "thread"} ${thread.tid}`, color: COLORS[i % COLORS.length], values: thread.cpu_ns.map((v) => (v === null ? null : v / 1e7)) }));
     const rest = total.map((v, i) => (v === null ? null : Math.max(0, v / 1e7 - bands.reduce((sum, b) => sum + (b.values[i] ?? 0), 0))));
     if (!bands.length || rest.some((v) => (v ?? 0) > 1)) bands.push({ label: bands.length ? "other threads" : "CPU", color: bands.length ? "#64748b" : COLORS[0], values: rest });
     cpu.set(at, bands, marks);
@@ -143,7 +176,7 @@ export function processPage() {
     counters = [...charts.flatMap(({ names }) => names), "cpu_ns"].filter((n) => h.series[n]).map((n) => ({
       name: n === "cpu_ns" ? "cpu_percent" : n, unit: n.endsWith("_ns") ? "%" : n === "energy_uj" ? "W" : n.endsWith("_bytes") ? "By" : "", times: at, values: h.series[n].map((v) => scaled(n, v)) }));
   };
-  const own = { update: () => void update(), leave: () => { [cpu, ...charts.map((c) => c.chart)].forEach((c) => c.destroy()); strip?.close(); flame?.close(); } };
+  const own = { update: () => void update(), leave: () => { [cpu, ...charts.map((c) => c.chart)].forEach((c) => c.destroy()); strip?.close(); flame?.close(); spans?.close(); } };
   shell.page = own;
   void update();
 }

@@ -8,8 +8,10 @@ import { el } from "./format.js";
 /** @param {string} id */
 export const $ = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 export const SPANS = /** @type {[string, number][]} */ ([["10 s", 10e3], ["1 min", 60e3], ["5 min", 300e3], ["15 min", 900e3], ["1 h", 3600e3]]);
+/** What a history on disk has in addition. */
+export const LONG_SPANS = /** @type {[string, number][]} */ ([["6 h", 216e5], ["1 d", 864e5], ["7 d", 6048e5], ["30 d", 2592e6]]);
 export const store = new Store();
-export const view = { span: 60e3, from: 0, to: 0, sort: "cpu_percent", up: false, tree: false, query: "", id: "", a: "", b: "", bFrom: 0, bTo: 0, details: false };
+export const view = { span: 60e3, from: 0, to: 0, sort: "cpu_percent", up: false, tree: false, query: "", id: "", a: "", b: "", bFrom: 0, bTo: 0, details: false, earlier: false };
 /** @type {{page: Page|null, header: () => void}} */
 export const shell = { page: null, header: () => {} };
 
@@ -32,6 +34,7 @@ export function readAddress() {
   view.tree = given.get("tree") === "1";
   view.query = given.get("q") ?? "";
   view.details = given.get("details") === "1";
+  view.earlier = given.get("earlier") === "1";
 }
 
 /** The address of the view, with the time range fixed if it is to be shared. @param {boolean} [fixed] */
@@ -47,6 +50,7 @@ export function address(fixed = false) {
   if (view.tree) given.set("tree", "1");
   if (view.query) given.set("q", view.query);
   if (view.details) given.set("details", "1");
+  if (view.earlier && !view.id && !view.a) given.set("earlier", "1");
   return `#/${view.id ? `process/${view.id}` : view.a ? "compare" : ""}${String(given) ? `?${given}` : ""}`;
 }
 

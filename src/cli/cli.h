@@ -761,12 +761,18 @@ struct ew_spans_view {
     struct ew_output folded; /* of --py-spy */
     bool folded_open;
     int error;
+    void (*each)(void *ctx, const struct etwatch_span *span); /* serve; may be NULL */
+    void *each_ctx;
 };
 
 /* Listens for marks and prepares the environment of the command. An exit code. */
 int ew_cli_spans_init(struct ew_spans_view *view, const struct ew_options *options);
 /* The same for processes that run already: probes, and no marks. */
 int ew_cli_spans_init_running(struct ew_spans_view *view, const struct ew_options *options);
+/* serve: --spans receives the marks of programs that have the address in their environment, --onnx
+ * probes every process. each gets every explained span. */
+int ew_cli_spans_init_serve(struct ew_spans_view *view, const struct ew_options *options,
+                            void (*each)(void *ctx, const struct etwatch_span *span), void *ctx);
 void ew_cli_spans_done(struct ew_spans_view *view);
 /* Where spans are written. */
 void ew_cli_spans_output(struct ew_spans_view *view, struct etwatch_sink *sink,

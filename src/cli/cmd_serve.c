@@ -30,7 +30,14 @@ struct serving {
     const char *hosts[HOSTS_MAX + 2];
     struct ew_serve_push push;
     uint64_t stats_next_ns;
+    struct ew_options watched; /* with what --onnx and --spans need */
+    struct ew_spans_view spans;
+    bool with_spans;
+    uint64_t spans_next_ns, spans_lost;
 };
+
+/* The library's own statistics of spans are not used here: they begin anew after this time. */
+#define SPANS_WINDOW_NS (UINT64_C(10) * 1000000000)
 
 /* -------------------------------------------------------------------------- options */
 
@@ -148,6 +155,7 @@ static int load_options(struct serving *serving)
     if (code != EW_EXIT_OK)
         return code;
     server->token = serving->token;
+    server->http.shared = !is_loopback(serving->address);
     if (!is_loopback(serving->address) && serving->token == NULL) {
         ew_print_error("--listen %s is open to other machines and needs a token: add --token-file "
                        "FILE, or set ETWATCH_TOKEN",
@@ -199,6 +207,8 @@ static int send_meta(void *ctx, const struct etwatch_meta *meta)
     memset(&sent, 0, sizeof sent);
     sent.meta = *meta;
     sent.recorded = serving->options->files.count > 0;
+    sent.inferences = serving->options->onnx;
+    sent.marks = serving->options->spans;
     if (!sent.recorded) {
         ew_os_host_name(sent.host, sizeof sent.host);
         ew_os_system_name(sent.os, sizeof sent.os);
@@ -290,6 +300,89 @@ static const struct ew_watch_tap tap = {
     .stats = send_stats,
 };
 
+/* ----------------------------------------------------------------------------- spans */
+
+static void send_span(void *ctx, const struct etwatch_span *span)
+{
+    struct serving *serving = ctx;
+    ew_wire_span(&serving->frames, span);
+    ew_buf_end_line(&serving->frames);
+}
+
+static int add_sample(void *ctx, const struct etwatch_sample *sample)
+{
+    return ew_cli_spans_sample(&((struct serving *)ctx)->spans, sample);
+}
+
+static void add_events(void *ctx, const struct etwatch_events *batch)
+{
+    ew_cli_spans_events(&((struct serving *)ctx)->spans, batch);
+}
+
+static void add_loss(void *ctx, const struct etwatch_loss *loss)
+{
+    ew_cli_spans_loss(&((struct serving *)ctx)->spans, loss);
+}
+
+/* Spans and events without room are a loss like every other. */
+static void send_lost_spans(struct serving *serving)
+{
+    const struct ew_spans_view *view = &serving->spans;
+    struct etwatch_probes_stats stats = {.size = sizeof stats};
+    uint64_t lost = etwatch_receiver_lost(view->receiver) + etwatch_spans_dropped(view->spans);
+    if (view->probes != NULL && etwatch_probes_stats(view->probes, &stats) == 0)
+        lost += stats.lost;
+    if (lost <= serving->spans_lost)
+        return;
+    struct etwatch_loss loss = {.size = sizeof loss, .count = lost - serving->spans_lost};
+    serving->spans_lost = lost;
+    ew_wire_loss(&serving->frames, &loss);
+}
+
+static int open_spans(struct serving *serving)
+{
+    struct ew_watch *watch = &serving->watch;
+    struct ew_options *options = &serving->watched;
+    serving->with_spans = options->spans || options->onnx;
+    if (!serving->with_spans)
+        return EW_EXIT_OK;
+    options->config_flags |=
+        ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_EVENTS_ALL | ETWATCH_CONFIG_EVENTS_CAUSES;
+    options->config_flags |= options->onnx ? (uint32_t)ETWATCH_CONFIG_NO_FALLBACK : 0;
+    watch->on_sample = add_sample;
+    watch->on_events = add_events;
+    watch->on_loss = add_loss;
+    watch->ctx = serving;
+    int code = ew_cli_spans_init_serve(&serving->spans, options, send_span, serving);
+    if (code == EW_EXIT_OK && serving->spans.receiver != NULL)
+        ew_print_info(options,
+                      "marks are received from programs that are started with "
+                      "ETWATCH_SPANS=%s",
+                      etwatch_receiver_address(serving->spans.receiver));
+    return code;
+}
+
+/* One delivery. False: the watch is over. */
+static bool step(struct serving *serving)
+{
+    struct ew_watch *watch = &serving->watch;
+    uint64_t now_ns = ew_os_raw_ns();
+    if (!ew_cli_watch_step(watch, 250))
+        return false;
+    if (!serving->with_spans)
+        return true;
+    int rc = ew_cli_spans_step(&serving->spans, &watch->meta, false);
+    if (now_ns >= serving->spans_next_ns) {
+        serving->spans_next_ns = now_ns + SPANS_WINDOW_NS;
+        send_lost_spans(serving);
+        (void)etwatch_spans_clear(serving->spans.spans);
+    }
+    if (rc == 0)
+        rc = ew_buf_flush(&serving->frames);
+    watch->error = watch->error == 0 ? rc : watch->error;
+    return watch->error == 0;
+}
+
 /* ------------------------------------------------------------------------------- run */
 
 static void print_where(const struct serving *serving)
@@ -343,13 +436,16 @@ static int watch(struct serving *serving)
     struct ew_watch *watch = &serving->watch;
     watch->tap = &tap;
     watch->tap_ctx = serving;
-    int code = ew_cli_watch_prepare(watch, serving->options, 0);
+    serving->watched = *serving->options;
+    int code = open_spans(serving);
+    if (code == EW_EXIT_OK)
+        code = ew_cli_watch_prepare(watch, &serving->watched, 0);
     if (code == EW_EXIT_OK)
         code = ew_cli_watch_open(watch, 0);
     if (code == EW_EXIT_OK) {
         print_where(serving);
         bool recorded = serving->options->files.count > 0;
-        while (ew_signals_ending() == 0 && ew_cli_watch_step(watch, 250))
+        while (ew_signals_ending() == 0 && step(serving))
             continue;
         if (recorded && watch->error == 0 && ew_signals_ending() == 0)
             wait_for_signal(serving);
@@ -362,6 +458,8 @@ static int watch(struct serving *serving)
     }
     int signal = ew_signals_ending();
     int end_code = ew_cli_watch_close(watch);
+    if (serving->with_spans)
+        ew_cli_spans_done(&serving->spans);
     if (code != EW_EXIT_OK)
         return code;
     if (end_code != EW_EXIT_OK)

@@ -137,6 +137,8 @@ static void keep_span(struct ew_spans_view *view, const struct etwatch_span *spa
 static void on_span(void *ctx, const struct etwatch_span *span)
 {
     struct ew_spans_view *view = ctx;
+    if (view->each != NULL)
+        view->each(view->each_ctx, span);
     if (view->folded_open)
         keep_span(view, span);
     if (takes_spans(view))
@@ -226,6 +228,20 @@ int ew_cli_spans_init_running(struct ew_spans_view *view, const struct ew_option
     memset(view, 0, sizeof *view);
     view->options = options;
     int rc = etwatch_probes_new(NULL, &view->probes, &error);
+    return rc < 0 ? ew_print_failure(&error, rc) : open_spans(view);
+}
+
+int ew_cli_spans_init_serve(struct ew_spans_view *view, const struct ew_options *options,
+                            void (*each)(void *ctx, const struct etwatch_span *span), void *ctx)
+{
+    struct etwatch_error_info error = {.size = sizeof error};
+    memset(view, 0, sizeof *view);
+    view->options = options;
+    view->each = each;
+    view->each_ctx = ctx;
+    int rc = options->spans ? etwatch_receiver_new(&view->receiver, &error) : 0;
+    if (rc == 0 && options->onnx)
+        rc = etwatch_probes_new(NULL, &view->probes, &error);
     return rc < 0 ? ew_print_failure(&error, rc) : open_spans(view);
 }
 

@@ -125,6 +125,9 @@ void ew_api_meta(const struct ew_state *state, struct ew_buf *out)
     ew_buf_text(out, meta->recorded ? ",\"recorded\":true" : ",\"recorded\":false");
     ew_buf_text(out, state->ended ? ",\"ended\":true" : ",\"ended\":false");
     ew_buf_text(out, state->sched.available ? ",\"details\":true" : ",\"details\":false");
+    ew_buf_text(out, state->store.enabled ? ",\"store\":true" : ",\"store\":false");
+    ew_buf_text(out, meta->inferences ? ",\"inferences\":true" : ",\"inferences\":false");
+    ew_buf_text(out, meta->marks ? ",\"marks\":true" : ",\"marks\":false");
     put_field_ms(out, "first_ms", state->first_ns);
     put_field_ms(out, "now_ms", state->now_ns);
     put_field_ms(out, "fine_from_ms", ew_history_oldest_ns(&state->fine));

@@ -75,6 +75,8 @@ int ew_archive_api_history(struct ew_archive *store, const struct ew_state *stat
                            const struct ew_archive_process *process, uint64_t from_ns,
                            uint64_t to_ns, uint64_t step_ns,
                            const struct etwatch_metric_set *metrics, struct ew_buf *out);
+/* What is known of a process that only the disk knows: no values, no totals, no threads. */
+void ew_archive_api_process(const struct ew_archive_process *process, struct ew_buf *out);
 int ew_archive_api_processes(struct ew_archive *store, uint64_t from_ns, uint64_t to_ns,
                              struct ew_buf *out);
 void ew_archive_api_info(const struct ew_archive *store, const struct ew_state *state,

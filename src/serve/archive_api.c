@@ -44,10 +44,13 @@ static bool fit(struct query *query, uint64_t from_ns, uint64_t to_ns, uint64_t 
     struct ew_state *view = ew_calloc(1, sizeof *view);
     if (view == NULL)
         return false;
-    query->level = ew_archive_level_at(query->store, from_ns != 0 ? from_ns : query->state->now_ns);
+    /* A young database has everything at its finest level, however far back a range begins. */
+    uint64_t oldest_ns = ew_archive_oldest_ns(query->store);
+    uint64_t begin_ns = from_ns != 0 ? from_ns : query->state->now_ns;
+    query->level = ew_archive_level_at(query->store, begin_ns > oldest_ns ? begin_ns : oldest_ns);
     /* Right after the start no second is closed yet. */
     view->now_ns = to_ns > query->state->now_ns ? to_ns : query->state->now_ns;
-    view->first_ns = ew_archive_oldest_ns(query->store);
+    view->first_ns = oldest_ns;
     view->meta.meta.hz_requested = 1.0 / ew_archive_level_s(query->level);
     bool good =
         view->first_ns != 0 && ew_range_fit(view, from_ns, to_ns, step_ns, true, &query->range);
@@ -174,17 +177,9 @@ int ew_archive_api_history(struct ew_archive *store, const struct ew_state *stat
     return rc;
 }
 
-struct listing {
-    struct ew_buf *out;
-    bool first;
-};
-
-static void put_process(void *ctx, const struct ew_archive_process *process)
+static void put_identity(const struct ew_archive_process *process, struct ew_buf *out)
 {
-    struct listing *listing = ctx;
-    struct ew_buf *out = listing->out;
-    ew_buf_text(out, listing->first ? "{\"id\":\"" : ",{\"id\":\"");
-    listing->first = false;
+    ew_buf_text(out, "{\"id\":\"");
     ew_buf_u64(out, process->pid);
     ew_buf_char(out, '-');
     ew_buf_u64(out, process->start_ns);
@@ -195,8 +190,30 @@ static void put_process(void *ctx, const struct ew_archive_process *process)
     put_text(out, ",\"name\":", process->name);
     put_text(out, ",\"user\":", process->user);
     put_ms(out, ",\"start_ms\":", process->start_ns);
+    put_ms(out, ",\"first_ms\":", process->first_ns);
     put_ms(out, ",\"last_ms\":", process->last_ns);
     put_ms(out, ",\"exit_ms\":", process->exit_ns);
+}
+
+void ew_archive_api_process(const struct ew_archive_process *process, struct ew_buf *out)
+{
+    put_identity(process, out);
+    ew_buf_text(out, ",\"stored\":true,\"cgroup\":null,\"values\":{},\"totals\":{},"
+                     "\"threads\":[]}\n");
+}
+
+struct listing {
+    struct ew_buf *out;
+    bool first;
+};
+
+static void put_process(void *ctx, const struct ew_archive_process *process)
+{
+    struct listing *listing = ctx;
+    struct ew_buf *out = listing->out;
+    ew_buf_text(out, listing->first ? "" : ",");
+    listing->first = false;
+    put_identity(process, out);
     ew_buf_char(out, '}');
 }
 

@@ -9,18 +9,28 @@
 
 #include "serve/routes.h"
 
-/* Stated limits of connections. */
+/*
+ * Stated limits of connections. A connection has a deadline for a whole request and one for taking
+ * a whole response, so that neither can be held by a byte now and then. When few places are left,
+ * the connection that has waited longest without a whole request is closed: a new one always gets
+ * in.
+ */
 enum {
     EW_HTTP_CONNECTIONS_MAX = 256,
+    EW_HTTP_CONNECTIONS_FREE = 16, /* places that are kept free in this way */
+    EW_HTTP_PER_ADDRESS_MAX = 64,  /* of one address, if others than this machine can connect */
     EW_HTTP_STREAMS_MAX = 200,
     EW_HTTP_HEADER_BYTES = 16384, /* request line and headers */
     EW_HTTP_IDLE_S = 30,          /* a connection that sends or takes nothing is closed */
+    EW_HTTP_REQUEST_S = 30,       /* from the first byte, or the response before, to its end */
+    EW_HTTP_RESPONSE_S = 120,     /* no stream: those lose events instead */
 };
 
 struct ew_http_options {
     const char *address;    /* "127.0.0.1", "::1", "0.0.0.0" */
     uint16_t port;          /* 0: any free one */
     const char *cert, *key; /* PEM; NULL: no TLS */
+    bool shared;            /* others than this machine can connect: the limit per address holds */
 };
 
 struct ew_http;

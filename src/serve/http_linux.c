@@ -31,6 +31,7 @@
     X(create_response_from_buffer_with_free_callback) \
     X(create_response_from_callback)                  \
     X(destroy_response)                               \
+    X(get_connection_info)                            \
     X(get_connection_values)                          \
     X(get_daemon_info)                                \
     X(get_timeout)                                    \
@@ -79,10 +80,20 @@ struct client {
     struct client *before, *after;
 };
 
+/* A connection, from its first byte to its end. */
+struct peer {
+    enum { WAITING, ANSWERING, STREAMING, CLOSING } state;
+    int fd;
+    uint64_t since_ns; /* WAITING: for a whole request; ANSWERING: the response is being taken */
+    struct peer *before, *after;
+};
+
 struct ew_http {
     struct MHD_Daemon *daemon;
     struct ew_routes *routes;
     struct client *clients; /* streams */
+    struct peer *peers;
+    uint32_t peer_count;
     uint16_t port;
     int fd;
 };
@@ -90,6 +101,103 @@ struct ew_http {
 const char *ew_http_unavailable(void)
 {
     return NULL;
+}
+
+/* ---------------------------------------------------------------------- connections */
+
+/* A stranger may be pushed out after this time without a whole request. */
+#define GRACE_NS UINT64_C(1000000000)
+
+static struct peer *peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == NULL ? NULL : info->socket_context;
+}
+
+static void set_peer(struct MHD_Connection *connection, int state)
+{
+    struct peer *peer = peer_of(connection);
+    if (peer == NULL || peer->state == CLOSING)
+        return;
+    peer->state = state;
+    peer->since_ns = ew_os_raw_ns();
+}
+
+static void add_peer(struct ew_http *http, struct MHD_Connection *connection, void **socket_context)
+{
+    const union MHD_ConnectionInfo *info =
+        mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct peer *peer = info == NULL ? NULL : ew_calloc(1, sizeof *peer);
+    *socket_context = peer;
+    if (peer == NULL)
+        return;
+    *peer = (struct peer){.fd = info->connect_fd, .since_ns = ew_os_raw_ns(), .after = http->peers};
+    if (http->peers != NULL)
+        http->peers->before = peer;
+    http->peers = peer;
+    http->peer_count++;
+}
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct ew_http *http = cls;
+    struct peer *peer = *socket_context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        add_peer(http, connection, socket_context);
+        return;
+    }
+    if (peer == NULL)
+        return;
+    if (peer->before != NULL)
+        peer->before->after = peer->after;
+    else
+        http->peers = peer->after;
+    if (peer->after != NULL)
+        peer->after->before = peer->before;
+    http->peer_count--;
+    *socket_context = NULL;
+    ew_free(peer);
+}
+
+/* When it is closed, whatever it sends or takes until then. */
+static uint64_t deadline_of(const struct peer *peer, bool crowded)
+{
+    if (peer->state == WAITING)
+        return peer->since_ns + (crowded ? GRACE_NS : EW_HTTP_REQUEST_S * UINT64_C(1000000000));
+    if (peer->state == ANSWERING)
+        return peer->since_ns + EW_HTTP_RESPONSE_S * UINT64_C(1000000000);
+    return UINT64_MAX;
+}
+
+static bool is_crowded(const struct ew_http *http)
+{
+    return http->peer_count > EW_HTTP_CONNECTIONS_MAX - EW_HTTP_CONNECTIONS_FREE;
+}
+
+/* The connection with the earliest deadline; the oldest is the last of equals. */
+static struct peer *most_overdue(const struct ew_http *http, bool crowded)
+{
+    struct peer *found = NULL;
+    for (struct peer *peer = http->peers; peer != NULL; peer = peer->after)
+        if (found == NULL || deadline_of(peer, crowded) <= deadline_of(found, crowded))
+            found = peer;
+    return found;
+}
+
+/* The library sees the end of the connection and frees it. */
+static void close_overdue(struct ew_http *http)
+{
+    uint64_t now_ns = ew_os_raw_ns();
+    uint32_t closed = 0, most = is_crowded(http) ? EW_HTTP_CONNECTIONS_FREE : UINT32_MAX;
+    struct peer *peer;
+    while (closed < most && (peer = most_overdue(http, is_crowded(http))) != NULL &&
+           deadline_of(peer, is_crowded(http)) <= now_ns) {
+        peer->state = CLOSING;
+        (void)shutdown(peer->fd, SHUT_RDWR);
+        closed++;
+    }
 }
 
 /* --------------------------------------------------------------------------- stream */
@@ -243,6 +351,9 @@ static enum MHD_Result answer(struct ew_http *http, struct MHD_Connection *conne
         ew_buf_done(&response.body);
     if (made == NULL)
         return MHD_NO;
+    set_peer(connection, (response.flags & EW_RESPONSE_STREAM) != 0 && !request->head_only
+                             ? STREAMING
+                             : ANSWERING);
     add_headers(made, &response);
     enum MHD_Result result = mhd.queue_response(connection, (unsigned)response.status, made);
     mhd.destroy_response(made);
@@ -301,8 +412,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
                          enum MHD_RequestTerminationCode code)
 {
     (void)cls;
-    (void)connection;
     (void)code;
+    set_peer(connection, WAITING);
     ew_free(*con_cls);
     *con_cls = NULL;
 }
@@ -376,13 +487,16 @@ static struct MHD_Daemon *start(struct ew_http *http, const struct ew_http_optio
         {MHD_OPTION_END, 0, NULL},
     };
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (secure ? MHD_USE_TLS : 0u);
+    /* All clients of this machine have one address. */
+    unsigned per_address = options->shared ? EW_HTTP_PER_ADDRESS_MAX : 0u;
     return mhd.start_daemon(
         flags, 0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, ignore_message, NULL,
         MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_URI_LOG_CALLBACK, on_target, NULL,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)EW_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)EW_HTTP_IDLE_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)EW_HTTP_HEADER_BYTES, MHD_OPTION_ARRAY,
-        secure ? tls : tls + 2, MHD_OPTION_END);
+        (unsigned)EW_HTTP_CONNECTIONS_MAX, MHD_OPTION_PER_IP_CONNECTION_LIMIT, per_address,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)EW_HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)EW_HTTP_HEADER_BYTES,
+        MHD_OPTION_ARRAY, secure ? tls : tls + 2, MHD_OPTION_END);
 }
 
 int ew_http_open(const struct ew_http_options *options, struct ew_routes *routes,
@@ -441,12 +555,21 @@ int ew_http_fd(const struct ew_http *http)
 int ew_http_timeout_ms(const struct ew_http *http)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
-    if (mhd.get_timeout(http->daemon, &timeout_ms) != MHD_YES)
+    const struct peer *peer = most_overdue(http, is_crowded(http));
+    uint64_t now_ns = ew_os_raw_ns();
+    uint64_t deadline_ns = peer == NULL ? UINT64_MAX : deadline_of(peer, is_crowded(http));
+    uint64_t left_ms = deadline_ns == UINT64_MAX ? UINT64_MAX
+                       : deadline_ns > now_ns    ? (deadline_ns - now_ns) / 1000000 + 1
+                                                 : 1;
+    if (mhd.get_timeout(http->daemon, &timeout_ms) == MHD_YES && timeout_ms < left_ms)
+        left_ms = timeout_ms;
+    if (left_ms == UINT64_MAX)
         return -1;
-    return timeout_ms > 60000 ? 60000 : (int)timeout_ms;
+    return left_ms > 60000 ? 60000 : (int)left_ms;
 }
 
 void ew_http_run(struct ew_http *http)
 {
+    close_overdue(http);
     (void)mhd.run(http->daemon);
 }

@@ -17,6 +17,9 @@ const char ew_routes_policy[] = "default-src 'none'; script-src 'self'; style-sr
                                 "'self' data: blob:; connect-src 'self'; base-uri 'none'; "
                                 "form-action 'none'; frame-ancestors 'none'";
 
+/* What a request for spans without a time gets. */
+#define SPANS_NS (UINT64_C(60) * EW_STATE_SECOND_NS)
+
 static const char json_type[] = "application/json; charset=utf-8";
 static const char text_type[] = "text/plain; charset=utf-8";
 
@@ -264,6 +267,39 @@ static void answer_history(struct call *call, const struct ew_state_process *pro
         fail(call->response, 503, "out of memory%s", "");
 }
 
+/* process NULL: the spans of all. */
+static void answer_spans(struct call *call, const struct ew_state_process *process)
+{
+    static const char *const keys[] = {"from", "to", NULL};
+    const struct ew_state *state = call->routes->state;
+    struct ew_spans_query query = {0};
+    uint64_t ms[3];
+    if (!state->meta.inferences && !state->meta.marks) {
+        fail(call->response, 404, "spans are not watched: start with --onnx or --spans%s", "");
+        return;
+    }
+    if (!only(call, keys) || !read_times(call, ms))
+        return;
+    query.to_ns = ms[1] != 0 ? ms[1] * 1000000 : state->now_ns;
+    query.from_ns = ms[0] != 0               ? ms[0] * 1000000
+                    : query.to_ns > SPANS_NS ? query.to_ns - SPANS_NS
+                                             : 0;
+    if (process != NULL) {
+        query.pid = process->pid;
+        query.born_ns = process->start_ns;
+        query.exit_ns = process->exit_ns;
+    }
+    if (query.from_ns >= query.to_ns)
+        fail(call->response, 400, "from must be before to%s", "");
+    else if (ew_spans_ring_put(&state->spans, &query, &call->response->body) < 0)
+        fail(call->response, 503, "out of memory%s", "");
+}
+
+static void answer_all_spans(struct call *call)
+{
+    answer_spans(call, NULL);
+}
+
 static void answer_devices(struct call *call)
 {
     static const char *const none[] = {NULL};
@@ -352,17 +388,29 @@ static void answer_details(struct call *call, const struct ew_state_process *pro
         ew_strip_put_strip(sched, slot, from_ns, to_ns, &call->response->body);
 }
 
-/* A process that only the disk knows, of this run or one before. */
-static bool answer_forgotten(struct call *call, uint32_t pid, uint64_t start_ns)
+/* A process that only the disk knows, of this run or one before. rest: what follows its id. */
+static bool answer_forgotten(struct call *call, uint32_t pid, uint64_t start_ns, const char *rest)
 {
     static const char *const keys[] = {"from", "to", "step", "metrics", NULL};
+    static const char *const none[] = {NULL};
     struct ew_archive_process stored;
     uint64_t ms[3];
-    if (call->routes->store == NULL ||
+    bool threads = strcmp(rest, "/threads") == 0;
+    if ((rest[0] != '\0' && !threads && strcmp(rest, "/history") != 0) ||
+        call->routes->store == NULL ||
         !ew_archive_find(call->routes->store, pid, start_ns, &stored))
         return false;
+    if (rest[0] == '\0') {
+        if (only(call, none))
+            ew_archive_api_process(&stored, &call->response->body);
+        return true;
+    }
     if (!only(call, keys) || !read_times(call, ms))
         return true;
+    if (threads) { /* they are not stored */
+        ew_buf_text(&call->response->body, "{\"threads\":[]}\n");
+        return true;
+    }
     if (ms[0] == 0)
         ms[0] = stored.first_ns / 1000000 - 300000;
     if (ms[1] == 0)
@@ -371,7 +419,7 @@ static bool answer_forgotten(struct call *call, uint32_t pid, uint64_t start_ns)
     return true;
 }
 
-/* /api/v1/processes/PID-START[/history|/threads|/schedule|/stacks] */
+/* /api/v1/processes/PID-START[/history|/threads|/schedule|/spans|/stacks] */
 static void answer_process(struct call *call, const char *rest)
 {
     static const char *const none[] = {NULL};
@@ -385,8 +433,7 @@ static void answer_process(struct call *call, const char *rest)
     }
     uint32_t i = ew_state_find(state, pid, start_ns);
     const struct ew_state_process *process = i == EW_STATE_NONE ? NULL : ew_state_at(state, i);
-    if (process == NULL && strcmp(rest + len, "/history") == 0 &&
-        answer_forgotten(call, pid, start_ns))
+    if (process == NULL && answer_forgotten(call, pid, start_ns, rest + len))
         return;
     if (process == NULL)
         fail(call->response, 404, "there is no process %s, or it is forgotten", rest);
@@ -396,6 +443,8 @@ static void answer_process(struct call *call, const char *rest)
         answer_history(call, process, true);
     else if (strcmp(rest + len, "/schedule") == 0)
         answer_details(call, process, false);
+    else if (strcmp(rest + len, "/spans") == 0)
+        answer_spans(call, process);
     else if (strcmp(rest + len, "/stacks") == 0)
         answer_details(call, process, true);
     else if (rest[len] != '\0')
@@ -456,11 +505,12 @@ static const struct {
     const char *path;
     void (*answer)(struct call *call);
 } routes_table[] = {
-    {"/healthz", answer_health},       {"/metrics", answer_metrics},
-    {"/api/v1/meta", answer_meta},     {"/api/v1/processes", answer_processes},
-    {"/api/v1/alerts", answer_alerts}, {"/api/v1/system/history", answer_machine},
-    {"/api/v1/stream", answer_stream}, {"/api/v1/devices", answer_devices},
-    {"/api/v1/store", answer_store},   {"/api/v1/store/processes", answer_stored_processes},
+    {"/healthz", answer_health},         {"/metrics", answer_metrics},
+    {"/api/v1/meta", answer_meta},       {"/api/v1/processes", answer_processes},
+    {"/api/v1/alerts", answer_alerts},   {"/api/v1/system/history", answer_machine},
+    {"/api/v1/stream", answer_stream},   {"/api/v1/devices", answer_devices},
+    {"/api/v1/store", answer_store},     {"/api/v1/store/processes", answer_stored_processes},
+    {"/api/v1/spans", answer_all_spans},
 };
 
 static void dispatch(struct call *call)
@@ -482,20 +532,51 @@ static void dispatch(struct call *call)
 
 /* --------------------------------------------------------------------------- checks */
 
-static bool take_allowance(struct ew_routes *routes, uint64_t now_ns)
+static bool take_allowance(struct ew_allowance *allowance, double rate, uint64_t now_ns)
 {
-    double rate = routes->rate != 0 ? routes->rate : EW_ROUTES_RATE;
-    if (routes->allowance_at_ns == 0)
-        routes->allowance = rate;
-    else if (now_ns > routes->allowance_at_ns)
-        routes->allowance += rate * (double)(now_ns - routes->allowance_at_ns) / 1e9;
-    routes->allowance_at_ns = now_ns;
-    if (routes->allowance > rate)
-        routes->allowance = rate;
-    if (routes->allowance < 1)
+    if (allowance->at_ns == 0)
+        allowance->left = rate;
+    else if (now_ns > allowance->at_ns)
+        allowance->left += rate * (double)(now_ns - allowance->at_ns) / 1e9;
+    allowance->at_ns = now_ns;
+    if (allowance->left > rate)
+        allowance->left = rate;
+    if (allowance->left < 1)
         return false;
-    routes->allowance -= 1;
+    allowance->left -= 1;
     return true;
+}
+
+/* A login carries the token in its query. */
+static bool is_authorized(const struct call *call)
+{
+    const char *token = call->routes->token;
+    const char *given = ew_query_get(&call->query, "token");
+    return token == NULL || ew_request_authorized(call->request, token) ||
+           (given != NULL && strcmp(call->path, "/") == 0 &&
+            ew_request_token_equal(given, strlen(given), token));
+}
+
+/* Rate and token. Requests without the token have a bucket of their own, so that a flood of them
+ * takes nothing from a scrape that has it. /healthz costs no more than a refusal and has no limit.
+ */
+static bool admit(struct call *call, uint64_t now_ns)
+{
+    struct ew_routes *routes = call->routes;
+    double rate = routes->rate != 0 ? routes->rate : EW_ROUTES_RATE;
+    if (strcmp(call->path, "/healthz") == 0)
+        return true;
+    bool authorized = is_authorized(call);
+    if (!take_allowance(authorized ? &routes->admitted : &routes->strangers,
+                        authorized ? rate : rate / EW_ROUTES_STRANGERS_PART, now_ns)) {
+        fail(call->response, 429, "too many requests%s", "");
+        call->response->retry_after_s = 1;
+    } else if (routes->token != NULL && !ew_request_authorized(call->request, routes->token) &&
+               !answer_login(call)) {
+        fail(call->response, 401,
+             "a token is needed: Authorization: Bearer TOKEN, or open /?token=TOKEN%s", "");
+    }
+    return call->response->status == 200;
 }
 
 /* False, and the response is an error. */
@@ -508,9 +589,6 @@ static bool check(struct call *call, uint64_t now_ns)
         fail(response, 421, "this server does not have the name in Host; see --allow-host%s", "");
     } else if (!ew_request_same_origin(request)) {
         fail(response, 403, "requests of other sites are refused%s", "");
-    } else if (!take_allowance(routes, now_ns)) {
-        fail(response, 429, "too many requests%s", "");
-        response->retry_after_s = 1;
     } else if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
         fail(response, 405, "only GET and HEAD%s", "");
         response->allow = "GET, HEAD";
@@ -520,12 +598,8 @@ static bool check(struct call *call, uint64_t now_ns)
         fail(response, 414, "the address is too long%s", "");
     } else if (!ew_request_split(request->target, call->path, sizeof call->path, &call->query)) {
         fail(response, 400, "the address is malformed%s", "");
-    } else if (strcmp(call->path, "/healthz") != 0 && routes->token != NULL &&
-               !ew_request_authorized(request, routes->token) && !answer_login(call)) {
-        fail(response, 401,
-             "a token is needed: Authorization: Bearer TOKEN, or open /?token=TOKEN%s", "");
     } else {
-        return response->status == 200;
+        return admit(call, now_ns);
     }
     return false;
 }

@@ -103,6 +103,7 @@ void ew_state_done(struct ew_state *state)
     ew_history_done(&state->machine);
     ew_history_done(&state->device);
     ew_strip_done(&state->sched);
+    ew_spans_ring_done(&state->spans);
     memset(state, 0, sizeof *state);
 }
 
@@ -504,6 +505,7 @@ void ew_state_frame(struct ew_state *state, uint32_t type, struct ew_bytes *body
     struct ew_serve_system system;
     struct ew_serve_alert alert;
     struct ew_serve_device device;
+    struct ew_serve_span span;
     struct etwatch_loss loss;
     bool good = false;
     switch (type) {
@@ -536,6 +538,11 @@ void ew_state_frame(struct ew_state *state, uint32_t type, struct ew_bytes *body
         good = ew_wire_read_device(body, &device);
         if (good)
             take_device(state, &device);
+        break;
+    case EW_FRAME_SPAN:
+        good = ew_wire_read_span(body, &span);
+        if (good)
+            ew_spans_ring_add(&state->spans, &span);
         break;
     case EW_FRAME_SCHED:
     case EW_FRAME_STACKS:

@@ -13,6 +13,7 @@
 
 #include "serve/catalog.h"
 #include "serve/history.h"
+#include "serve/spans.h"
 #include "serve/strip.h"
 #include "serve/wire.h"
 
@@ -160,6 +161,7 @@ struct ew_state {
     struct ew_state_push push;
     struct ew_state_store store;
     struct ew_serve_alert alerts[EW_STATE_ALERTS_MAX];
+    struct ew_spans_ring spans;
     uint64_t alert_count; /* ever; the newest is at (alert_count - 1) % EW_STATE_ALERTS_MAX */
 
     /* For the stream: called with every closed second, before the next one begins. May be NULL. */

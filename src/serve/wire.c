@@ -187,6 +187,19 @@ void ew_wire_device(struct ew_buf *out, const struct etwatch_device *device)
     put_struct(out, EW_FRAME_DEVICE, &sent, sizeof sent);
 }
 
+void ew_wire_span(struct ew_buf *out, const struct etwatch_span *span)
+{
+    struct ew_serve_span sent;
+    memset(&sent, 0, sizeof sent);
+    sent.span = *span;
+    sent.span.name = sent.span.session = sent.span.thread_name = sent.span.shape = NULL;
+    sent.has_session = span->session != NULL;
+    copy_text(sent.name, sizeof sent.name, span->name);
+    copy_text(sent.session, sizeof sent.session, span->session);
+    copy_text(sent.shape, sizeof sent.shape, span->shape);
+    put_struct(out, EW_FRAME_SPAN, &sent, sizeof sent);
+}
+
 void ew_wire_sched(struct ew_buf *out, const struct ew_serve_event *events, size_t count)
 {
     put_struct(out, EW_FRAME_SCHED, events, count * sizeof *events);
@@ -259,6 +272,26 @@ bool ew_wire_read_device(struct ew_bytes *body, struct ew_serve_device *ret_devi
     ret_device->name[sizeof ret_device->name - 1] = '\0';
     ret_device->problem[sizeof ret_device->problem - 1] = '\0';
     return true;
+}
+
+/* The span came from this program, its texts from another one. */
+bool ew_wire_read_span(struct ew_bytes *body, struct ew_serve_span *ret_span)
+{
+    struct ew_serve_span *span = ret_span;
+    if (!read_struct(body, span, sizeof *span))
+        return false;
+    span->span.name = span->span.session = span->span.thread_name = span->span.shape = NULL;
+    span->name[sizeof span->name - 1] = '\0';
+    span->session[sizeof span->session - 1] = '\0';
+    span->shape[sizeof span->shape - 1] = '\0';
+    for (uint32_t i = 0; i < ETWATCH_SPAN_CAUSES; i++)
+        span->span.causes[i].name[sizeof span->span.causes[i].name - 1] = '\0';
+    /* Sums and differences of what follows stay within 64 bits. */
+    uint64_t most_ns = span->span.end_ns - span->span.start_ns;
+    for (uint32_t i = 0; i < ETWATCH_CAUSE_COUNT; i++)
+        most_ns = span->span.ns[i] > most_ns ? span->span.ns[i] : most_ns;
+    return span->span.start_ns <= span->span.end_ns && most_ns < EW_SERVE_SPAN_NS_MAX &&
+           span->span.cause_count <= ETWATCH_SPAN_CAUSES;
 }
 
 bool ew_wire_read_event(struct ew_bytes *body, struct ew_serve_event *ret_event)

@@ -12,6 +12,7 @@
 
 #include <etwatch/device.h>
 #include <etwatch/etwatch.h>
+#include <etwatch/span.h>
 #include <etwatch/system.h>
 
 #include "base/buf.h"
@@ -29,6 +30,7 @@ enum ew_frame_type {
     EW_FRAME_SCHED,      /* details: an array of struct ew_serve_event */
     EW_FRAME_STACKS,     /* details: a part of the folded stacks */
     EW_FRAME_DETAIL_END, /* details: struct ew_serve_detail_end */
+    EW_FRAME_SPAN,
 };
 
 enum { EW_FRAME_MAX = 1 << 20 };
@@ -38,6 +40,7 @@ struct ew_serve_meta {
     struct etwatch_meta meta;
     bool recorded; /* from files: time is that of the recording */
     char host[128], os[128];
+    bool inferences, marks; /* --onnx, --spans */
 };
 
 void ew_wire_meta(struct ew_buf *out, const struct ew_serve_meta *meta);
@@ -65,6 +68,16 @@ struct ew_serve_device {
     struct etwatch_metric_set has, estimated;
     uint64_t values[ETWATCH_DEVICE_METRIC_COUNT]; /* raw bits */
     char driver[32], id[64], name[96], problem[160];
+};
+
+/* An explained span is shorter than this (104 days). */
+#define EW_SERVE_SPAN_NS_MAX (UINT64_C(1) << 53)
+
+/* An explained span. */
+struct ew_serve_span {
+    struct etwatch_span span; /* its texts are NULL */
+    bool has_session;
+    char name[64], session[96], shape[32];
 };
 
 enum { EW_SERVE_PIDS_MAX = 4 };
@@ -102,6 +115,7 @@ struct ew_serve_detail_end {
 };
 
 void ew_wire_device(struct ew_buf *out, const struct etwatch_device *device);
+void ew_wire_span(struct ew_buf *out, const struct etwatch_span *span);
 /* At most EW_SERVE_EVENTS_MAX. */
 void ew_wire_sched(struct ew_buf *out, const struct ew_serve_event *events, size_t count);
 /* At most EW_FRAME_MAX / 2 bytes. */
@@ -127,6 +141,7 @@ bool ew_wire_read_loss(struct ew_bytes *body, struct etwatch_loss *ret_loss);
 bool ew_wire_read_alert(struct ew_bytes *body, struct ew_serve_alert *ret_alert);
 bool ew_wire_read_system(struct ew_bytes *body, struct ew_serve_system *ret_system);
 bool ew_wire_read_device(struct ew_bytes *body, struct ew_serve_device *ret_device);
+bool ew_wire_read_span(struct ew_bytes *body, struct ew_serve_span *ret_span);
 /* The next event of a frame; false: there is none left. */
 bool ew_wire_read_event(struct ew_bytes *body, struct ew_serve_event *ret_event);
 bool ew_wire_read_detail_end(struct ew_bytes *body, struct ew_serve_detail_end *ret_end);

@@ -6,13 +6,15 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
 import sys
 import time
 
-from lib import ROOT, UPDATE, check, check_eq, check_in, main, need_ebpf, run, skip, start, temp_dir, test
+from etlkit import corpus, make_etl
+from lib import BUILD, ROOT, UPDATE, check, check_eq, check_in, end, json_lines, main, need_ebpf, run, skip, start, temp_dir, test
 from protokit import fields, packets
 from servekit import need_serve, serve, wait_for
 
@@ -78,6 +80,12 @@ def browse(server, mode, *arguments, on=None):
     check("errors" in got, f"the browser stopped after {list(got)}: {browser.stderr.read().decode()[-400:]}")
     check_eq(got["errors"], [], "errors of the console")
     return got
+
+
+def shots(*names):
+    """Where to put pictures for a person to look at: only if a folder is given."""
+    folder = os.environ.get("ETWATCH_SHOTS")
+    return [os.path.join(folder, f"{name}.png") for name in names] if folder else []
 
 
 def busy(*arguments, code="while True: pass", name=None):
@@ -233,6 +241,121 @@ def a_recording_is_shown_in_the_same_pages():
         check_in("1 of", got["total"], "processes found")
         check_in("no switches", got["strip"], "scheduling of a recording by polling")
         check_eq(got["frames"], 0, "frames of a flame graph")
+
+
+@test
+def marked_work_is_shown_with_its_causes():
+    need_ebpf()
+    server = dashboard("--hz", "10", "--spans", source=None)
+    address = re.search(rb"ETWATCH_SPANS=(\S+)", server.printed)[1].decode()
+    time.sleep(2)
+    child = start([os.path.join(ROOT, "tests", "span_workload.py"), "lock"], program=sys.executable, stdout=subprocess.PIPE,
+                  env={**os.environ, "ETWATCH_SPANS": address})
+    child.stdout.read()
+    got = browse(server, "spans", child.pid, *shots("spans", "spans-phone", "spans-all"))
+    check(all(name.endswith(" work") for name in got["names"]) and got["names"], f"names: {got['names']}")
+    check(all(int(count) > 0 for count in got["counts"]), f"counts: {got['counts']}")
+    check_in("waiting for another thread", got["spoken"], "text of the bar")
+    check_in("waiting for another thread (", got["why"], "why it was slow")
+    check(any(str(child.pid) in name for name in got["all"]), f"in the overview: {got['all']}")
+    check_eq(got["axe"], [], "serious findings of axe")
+    check(got["wide"] <= 0, f"{got['wide']} pixels wider than a phone")
+
+
+@test
+def a_process_of_an_earlier_run_is_found_and_shown():
+    child = busy(code="import time\nend = time.time() + 60\nwhile time.time() < end: time.sleep(0.001) if time.process_time() % 0.02 > 0.01 else None")
+    with temp_dir() as folder:
+        os.chmod(folder, 0o755)
+        store = ("--hz", "5", "--store", os.path.join(folder, "history"))
+        first = dashboard(*store)
+        if not first.json("/api/v1/meta").get("store"):
+            skip("this build cannot store history")
+
+        def known():
+            rows = first.json("/api/v1/store/processes")["processes"]
+            return [p["id"] for p in rows if p["pid"] == child.pid]
+        process = wait_for("the process on disk", known, seconds=60)[0]
+        wait_for("two records", lambda: len([v for v in first.json(f"/api/v1/processes/{process}/history?from=1")["series"].get("cpu_ns", []) if v]) >= 1, seconds=60)
+        end(child)
+        time.sleep(11)  # the exit is written
+        end(first.child)
+        second = dashboard(*store)
+        got = browse(second, "earlier", child.pid, *shots("earlier", "earlier-process"))
+        check_in("30 d", got["spans"], "spans of the head")
+        check_eq(got["axe"], [], "serious findings of axe")
+        check(got["wide"] <= 0, f"{got['wide']} pixels too wide")
+        rates = [float(row["cpu_ns"]) for row in csv.DictReader(io.StringIO(got["csv"])) if row["cpu_ns"]]
+        check(rates and 0 < max(rates) <= 1.1e9, f"CPU of the process: {rates}")
+        end(second.child)
+
+
+@test
+def an_alert_is_listed_and_marked():
+    child = busy()
+    server = dashboard("--hz", "10", "-p", str(child.pid), "--alert", "cpu_percent>5 for 300ms")
+    fired = wait_for("the alert", lambda: [a for a in server.json("/api/v1/alerts")["alerts"] if a["id"].startswith(f"{child.pid}-")])[0]
+    check_eq((fired["metric"], fired["condition"]), ("cpu_percent", "cpu_percent>5 for 300ms"), "alert")
+    got = browse(server, "alert", child.pid)
+    check_in("cpu_percent", got["text"], "in the overview")
+    check_in("cpu_percent", got["marks"], "mark in a chart")
+
+
+@test
+def stacks_of_a_recording_are_a_flame_graph():
+    server = dashboard(corpus("etl", "perfview-net452-x64.etl"), source=None)
+    wait_for("the recording", lambda: server.json("/api/v1/meta")["ended"])
+    got = browse(server, "stacks", 3988)
+    check(got["frames"] > 20, f"{got['frames']} frames")
+    check_in(" samples (100.0 %)", got["root"], "the root")
+    check(int(got["state"].split()[0]) > 100, f"samples: {got['state']}")
+    check_eq(got["zoomed"], True, "a click zooms")
+
+
+@test
+def switches_of_a_recording_are_a_strip():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "x.etl")
+        make_etl("switches", path)
+        server = dashboard(path, source=None)
+        wait_for("the recording", lambda: server.json("/api/v1/meta")["ended"])
+        waits = [o for o in json_lines(run(["waits", "--json", "-q", path]).out) if o["type"] == "waits" and o["pid"]]
+        pids = {p["pid"] for p in server.json("/api/v1/processes?exited=1")["processes"]}
+        most = max((o for o in waits if o["pid"] in pids), key=lambda o: o["run_ns"])
+        meta = server.json("/api/v1/meta")
+        got = browse(server, "lanes", most["pid"], int(meta["first_ms"]), int(meta["now_ms"]))
+        check_in(" ran ", got["spoken"], "text for screen readers")
+
+
+@test
+def a_click_on_a_column_sorts():
+    got = browse(dashboard("--hz", "5"), "sorting")
+    one, other = got["first"], got["second"]
+    down = one[0] > other[0]
+    check_eq((one, other), (sorted(one, reverse=down), sorted(other, reverse=not down)), "orders")
+    check(one != other, "a second click turns the order")
+    check_in("scending", got["spoken"], "spoken order")
+
+
+@test
+def a_device_has_a_tile():
+    library = os.path.join(BUILD, "tests", "libfakenvml.so")
+    if not os.path.exists(library):
+        skip("the fake driver was not built")
+    with temp_dir() as folder:
+        control = os.path.join(folder, "control")
+        with open(control, "w", encoding="ascii") as file:
+            file.write("util 40\n")
+        server = dashboard("--gpu", "--hz", "5", "--sys-root", folder, "--nvml-library", library, environment={"FAKE_NVML": control})
+        check_in("40 %", browse(server, "device")["tile"], "tile")
+
+
+@test
+def the_readme_shows_both_pictures():
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        text = file.read()
+    for name in ("overview", "process"):
+        check(f"](docs/serve-{name}.png)" in text, f"README.md does not show docs/serve-{name}.png")
 
 
 @test

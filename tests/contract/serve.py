@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """etwatch serve over real connections: what it answers, what it refuses, what it may do."""
 import collections
+import contextlib
 import http.client
 import json
 import os
@@ -11,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 
@@ -180,9 +182,70 @@ def answers(connections, enough, seconds=40):
     return [first.get(connection, b"") for connection in connections]
 
 
+@contextlib.contextmanager
+def dripping(server, count):
+    """Connections that send a byte of a header now and then, for as long as the server lets them."""
+    made = connect(server, b"GET /healthz HTTP/1.1\r\nX: ", count)
+    done = threading.Event()
+
+    def send():
+        left = list(made)
+        while left and not done.wait(0.3):
+            for connection in list(left):
+                try:
+                    connection.send(b"a")
+                except OSError:
+                    left.remove(connection)
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        done.set()
+        thread.join()
+        for connection in made:
+            connection.close()
+
+
+@test
+def clients_that_drip_cannot_hold_every_place():
+    server = serve("--hz", "1")
+    with dripping(server, 300) as slow:
+        for _ in range(3):
+            check_eq(server.get("/healthz", timeout=20)[0], 200, "health")
+            check_eq(server.get("/metrics", timeout=20)[0], 200, "scrape")
+        # The oldest were pushed out.
+        check_eq(slow[0].recv(100)[:12] in (b"", b"HTTP/1.1 408"), True, "the first of them is closed")
+
+
+@test
+def one_address_cannot_take_every_place_of_an_open_server():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "token")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(TOKEN + "\n")
+        server = serve("--token-file", path, "--hz", "1", listen="0.0.0.0:0")
+        held = connect(server, b"GET /hea", 64)
+        time.sleep(1)
+        more = connect(server, b"GET /hea", 1)[0]
+        more.settimeout(20)
+        try:
+            check_eq(more.recv(100), b"", "the connection after 64")
+        except ConnectionError:
+            pass
+        # Another address has its own places.
+        other = socket.create_connection((server.address, server.port), timeout=20, source_address=("127.0.0.2", 0))
+        other.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        check_in(b"200 OK", other.recv(4096))
+        for connection in [*held, more, other]:
+            connection.close()
+
+
 @test
 def connections_streams_requests_and_silence_are_limited():
     server = serve("--hz", "1")
+    drip = contextlib.ExitStack()
+    dripped = drip.enter_context(dripping(server, 1))[0]
     silent = socket.create_connection((server.address, server.port), timeout=60)
     silent.sendall(b"GET /hea")
     begun = time.monotonic()
@@ -195,22 +258,25 @@ def connections_streams_requests_and_silence_are_limited():
         connection.close()
     wait_for("an answer after the streams", lambda: server.get("/healthz")[0] == 200)
     many = connect(server, get % b"/healthz", 300)
-    # The silent one has a place too. More than 255 would wait until idle connections are closed.
-    got = collections.Counter(answers(many, 255))
+    # The silent one and the dripping one have a place too. More than 254 would wait until idle connections are closed.
+    got = collections.Counter(answers(many, 230))
     # Streams that the server has not yet seen closing take places too.
     check(0 < got[b"HTTP/1.1 200 OK"] <= 256, f"connections: {got}")
     for connection in many:
         connection.close()
-    # Far more than 500 a second, whatever the speed of this machine: in one piece.
+    # Far more than 500 a second, whatever the speed of this machine: in one piece. /healthz has no limit.
     wait_for("an answer after the connections", lambda: server.raw(get % b"/healthz", wait_s=1).startswith(b"HTTP/1.1 200"))
     # The connection ends at the first that is refused; its 429 may be lost with the rest that was not read.
-    taken = server.raw((get % b"/healthz") * 5000, wait_s=20).count(b"HTTP/1.1 200")
+    taken = server.raw((get % b"/api/v1/alerts") * 5000, wait_s=20).count(b"HTTP/1.1 200")
     check(0 < taken < 5000, f"{taken} of 5000 requests in one piece were answered")
     wait_for("an answer after the flood", lambda: server.raw(get % b"/healthz", wait_s=1).startswith(b"HTTP/1.1 200"))
     silent.settimeout(90)
     check_eq(silent.recv(4096)[:12] in (b"", b"HTTP/1.1 408"), True, "a silent connection is closed")
     check(time.monotonic() - begun > 20, "it was closed too early")
     silent.close()
+    dripped.settimeout(60)
+    check_eq(dripped.recv(4096)[:12] in (b"", b"HTTP/1.1 408"), True, "a dripping connection is closed")
+    drip.close()
 
 
 @test

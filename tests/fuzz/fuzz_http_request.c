@@ -59,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             *at++ = '\0';
     }
     feed_one(&state);
+    state.meta.inferences = true;
     if (at != NULL && *at == '\n')
         take_frames(&state, data + (at + 1 - text), size - (size_t)(at + 1 - text));
     struct ew_request request = {.method = "GET",

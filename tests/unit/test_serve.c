@@ -494,10 +494,138 @@ TEST(methods_bodies_and_floods_are_refused)
         refused += response.status == 429;
         ew_buf_done(&response.body);
     }
-    CHECK_EQ_INT(refused, 12);
+    CHECK_EQ_INT(refused, 10);
     ew_routes_answer(&routes, &request, 3 * S, &response);
     CHECK_EQ_INT(response.status, 200);
     ew_buf_done(&response.body);
+    free_state(state);
+}
+
+/* How many of `count` requests at one instant have this status. */
+static int count_status(struct ew_routes *routes, const struct ew_request *request, int count,
+                        uint64_t now_ns, int status)
+{
+    struct ew_response response;
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        ew_routes_answer(routes, request, now_ns, &response);
+        found += response.status == status;
+        ew_buf_done(&response.body);
+    }
+    return found;
+}
+
+TEST(a_flood_without_the_token_takes_nothing_from_scrapes_and_health)
+{
+    static const char token[] = "0123456789abcdef";
+    struct ew_state *state = new_state(5, false);
+    struct ew_routes routes = {.state = state, .rate = 50, .token = token};
+    struct ew_request flood = {.method = "GET", .target = "/metrics", .host = "127.0.0.1"};
+    struct ew_request guess = {.method = "GET", .target = "/?token=x", .host = "127.0.0.1"};
+    struct ew_request health = {.method = "GET", .target = "/healthz", .host = "127.0.0.1"};
+    struct ew_request scrape = flood, login = flood;
+    scrape.authorization = "Bearer 0123456789abcdef";
+    login.target = "/?token=0123456789abcdef";
+    /* A fifth of the rate, then nothing. */
+    CHECK_EQ_INT(count_status(&routes, &flood, 1000, S, 401), 10);
+    CHECK_EQ_INT(count_status(&routes, &guess, 100, S, 429), 100);
+    CHECK_EQ_INT(count_status(&routes, &health, 1000, S, 200), 1000);
+    CHECK_EQ_INT(count_status(&routes, &login, 1, S, 303), 1);
+    CHECK_EQ_INT(count_status(&routes, &scrape, 100, S, 200), 49);
+    CHECK_EQ_INT(count_status(&routes, &flood, 1000, 2 * S, 401), 10);
+    free_state(state);
+}
+
+/* ---------------------------------------------------------------------------- spans */
+
+static void add_span(struct ew_state *state, uint32_t pid, uint64_t end_ns, uint64_t work_ns,
+                     uint64_t wait_ns)
+{
+    struct etwatch_span span = {
+        .size = sizeof span,
+        .kind = ETWATCH_SPAN_INFERENCE,
+        .flags = ETWATCH_SPAN_COMPLETE,
+        .pid = pid,
+        .tid = pid,
+        .start_ns = end_ns - work_ns - wait_ns,
+        .end_ns = end_ns,
+        .name = "run",
+        .session = "<model>",
+        .ns = {[ETWATCH_CAUSE_WORK] = work_ns, [ETWATCH_CAUSE_CPU] = wait_ns},
+        .cause_count = wait_ns > 0,
+        .causes = {{.kind = ETWATCH_CAUSE_CPU, .pid = 9, .ns = wait_ns, .name = "hog"}}};
+    struct ew_buf frames;
+    struct ew_bytes body;
+    size_t at = 0;
+    uint32_t type;
+    bool broken;
+    ew_buf_init(&frames, 0, NULL, NULL);
+    ew_wire_span(&frames, &span);
+    CHECK(ew_wire_next((const uint8_t *)frames.data, frames.len, &at, &type, &body, &broken));
+    ew_state_frame(state, type, &body);
+    ew_buf_done(&frames);
+}
+
+TEST(spans_are_shown_with_their_causes_of_the_process_and_range_that_is_requested)
+{
+    struct ew_state *state = new_state(5, false);
+    CHECK_EQ_INT(status_of(state, "/api/v1/spans", NULL), 404);
+    state->meta.inferences = true;
+    life(state, ETWATCH_TYPE_START, 7, "a", 100 * S);
+    for (uint32_t i = 0; i < 99; i++)
+        add_span(state, 7, 101 * S + i * S / 100, 10000000, 0);
+    add_span(state, 7, 102 * S, 10000000, 30000000);
+    add_span(state, 8, 102 * S, 77000000, 0); /* another process */
+    add_span(state, 7, 6 * S, 66000000, 0);   /* before the process: of one with the same pid */
+    add_span(state, 7, 105 * S, 55000000, 0); /* after the range */
+    tick(state, 7, "a", 120 * S, 1);
+    tick(state, 7, "a", 122 * S, 1);
+    struct ew_response response =
+        ask(state, "/api/v1/processes/7-7000000000/spans?from=1&to=104000", NULL);
+    CHECK_EQ_INT(response.status, 200);
+    CHECK_CONTAINS(response.body.data, "\"count\":100,\"others\":0");
+    CHECK_CONTAINS(response.body.data, "\"session\":\"<model>\",\"pid\":7,\"count\":100");
+    CHECK_CONTAINS(response.body.data,
+                   "\"p50_ns\":10000000,\"p95_ns\":10000000,\"p99_ns\":10000000,"
+                   "\"max_ns\":40000000,\"mean_ns\":10300000");
+    CHECK_CONTAINS(response.body.data, "\"total_ns\":[1000000000,30000000,0,null,0,0,0,0,0]");
+    CHECK_CONTAINS(response.body.data, "\"latency_ns\":40000000,\"ns\":[10000000,30000000,");
+    CHECK_CONTAINS(response.body.data, "\"ns\":30000000,\"name\":\"hog\"");
+    CHECK_CONTAINS(response.body.data, "\"known_from_ms\":null");
+    CHECK(strstr(response.body.data, "77000000") == NULL);
+    CHECK(strstr(response.body.data, "66000000") == NULL);
+    CHECK(strstr(response.body.data, "55000000") == NULL);
+    ew_buf_done(&response.body);
+    response = ask(state, "/api/v1/spans?from=1&to=104000", NULL);
+    CHECK_CONTAINS(response.body.data, "\"count\":102,");
+    CHECK_CONTAINS(response.body.data, "\"pid\":8,\"count\":1,");
+    ew_buf_done(&response.body);
+    CHECK_EQ_INT(status_of(state, "/api/v1/spans?from=104000&to=103000", NULL), 400);
+    free_state(state);
+}
+
+TEST(the_ring_of_spans_forgets_the_oldest_and_says_since_when_it_knows)
+{
+    struct ew_state *state = new_state(5, false);
+    state->meta.marks = true;
+    for (uint32_t i = 0; i < EW_SPANS_RING + 10; i++)
+        add_span(state, 7, 100 * S + i * 1000000, 500000, 0);
+    struct ew_response response = ask(state, "/api/v1/spans?from=1&to=200000", NULL);
+    CHECK_CONTAINS(response.body.data, "{\"kept\":16384,\"known_from_ms\":100010,");
+    CHECK_CONTAINS(response.body.data, "\"count\":16384,");
+    ew_buf_done(&response.body);
+    free_state(state);
+}
+
+TEST(a_span_that_cannot_be_is_malformed)
+{
+    struct ew_state *state = new_state(5, false);
+    state->meta.marks = true;
+    add_span(state, 7, 100 * S, EW_SERVE_SPAN_NS_MAX, 0);
+    add_span(state, 7, 100 * S, 1, UINT64_MAX - 100);
+    CHECK_EQ_UINT(state->malformed, 2);
+    CHECK_EQ_UINT(state->spans.count, 0);
+    state->malformed = 0;
     free_state(state);
 }
 

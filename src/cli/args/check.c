@@ -174,6 +174,8 @@ static int check_serve(struct ew_parser *p)
     struct ew_options *o = p->options;
     if ((o->serve.cert == NULL) != (o->serve.key == NULL))
         return ew_parser_fail(p, "--cert and --key belong together: give both");
+    if (o->files.count > 0 && (o->spans || o->onnx))
+        return ew_parser_fail(p, "--spans and --onnx watch running programs: remove the recording");
     if (is_perfetto(o)) {
         if (uses_users_or_cgroups(o))
             return ew_parser_fail(p, "a recording has no users and no cgroups: use -p or -n");
