@@ -61,7 +61,7 @@ static void note_fallback(struct etwatch_monitor *monitor, const struct ew_error
                    error->message, error->fix[0] == '\0' ? "" : "; fix: ", error->fix);
 }
 
-/* Likewise: what the user asked for in addition was refused, and the source goes on without it. */
+/* Likewise: a requested extra was refused, and the source goes on without it. */
 static void note_refused(struct etwatch_monitor *monitor, const struct ew_source *source)
 {
     const struct ew_error *why = source->ops->refused != NULL ? source->ops->refused(source) : NULL;

@@ -26,6 +26,7 @@ struct table {
     uint32_t width;
     bool windows_begun;
     bool anything_shown;
+    bool polled;              /* the samples of this block were */
     struct ew_report *report; /* of a recording; NULL: none */
 };
 
@@ -77,7 +78,8 @@ static void put_block_title(struct table *self, struct ew_buf *out, uint64_t wal
     ew_buf_text(out, ", over ");
     ew_units_ns(out, wall_ns);
     if (self->rollup.incomplete)
-        ew_buf_text(out, ", incomplete: events were lost");
+        ew_buf_text(out, self->polled ? ", incomplete: some values could not be read"
+                                      : ", incomplete: events were lost");
     ew_buf_char(out, '\n');
 }
 
@@ -139,6 +141,7 @@ static void put_sample(struct etwatch_sink *sink, const struct etwatch_sample *s
     struct table *self = (struct table *)sink;
     if (sample->type == ETWATCH_TYPE_SAMPLE || sample->type == ETWATCH_TYPE_THREAD)
         advance(self, sample);
+    self->polled = sample->source == ETWATCH_SOURCE_POLL;
     int rc = ew_rollup_add(&self->rollup, sample);
     if (rc < 0)
         sink->out.error = rc;

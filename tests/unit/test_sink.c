@@ -295,6 +295,33 @@ TEST(every_metric_is_written_under_its_own_name)
     }
 }
 
+/* Polling has no events: an exit without final values is no loss of any. */
+TEST(an_incomplete_block_of_polled_samples_mentions_no_events)
+{
+    static const struct {
+        uint32_t source;
+        const char *text;
+    } rows[] = {
+        {ETWATCH_SOURCE_POLL, "incomplete: some values could not be read"},
+        {ETWATCH_SOURCE_ETW, "incomplete: events were lost"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct etwatch_sample samples[2] = {make_sample(ETWATCH_TYPE_SAMPLE, 7, "a", 100),
+                                            make_sample(ETWATCH_TYPE_EXIT, 7, "a", 200)};
+        struct ew_buf text;
+        struct etwatch_sink *sink = open_sink(ETWATCH_FORMAT_TABLE, &text, NULL);
+        set_cpu(&samples[0], 5000000);
+        samples[0].source = samples[1].source = rows[i].source;
+        samples[1].flags &= ~(uint32_t)ETWATCH_SAMPLE_COMPLETE;
+        test_row(rows[i].text);
+        CHECK_EQ_INT(sink_samples(sink, samples, 2), 0);
+        struct etwatch_stats stats = some_stats();
+        CHECK_EQ_INT(etwatch_sink_stats(sink, &stats), 0);
+        CHECK_CONTAINS(close_sink(sink, &text), rows[i].text);
+        ew_buf_done(&text);
+    }
+}
+
 TEST(the_command_line_is_written_only_on_request)
 {
     struct etwatch_sample sample = make_sample(ETWATCH_TYPE_SAMPLE, 1, "a", 0);

@@ -612,8 +612,8 @@ static bool take_number(struct ew_etw_session *session, size_t len, char number)
     return api->claim == NULL || session->claim != NULL;
 }
 
-/* A name held by a running etwatch is skipped: its session must not be stopped. So is one whose
- * session cannot be stopped, because a user with more rights left it behind. */
+/* A name held by a running etwatch is skipped: its session must not be stopped. So is the name of a
+ * session that cannot be stopped, because a user with more rights left it behind. */
 static int start_by_name(struct ew_etw_session *session, struct ew_error *reterr)
 {
     const struct ew_etw_api *api = session->api;
