@@ -34,6 +34,7 @@ bool ew_os_process_user(uint32_t pid, uint64_t *ret_key, char *buffer, size_t si
 bool ew_os_sid_user(const char *sid, uint64_t *ret_key, char *buffer, size_t size);
 /* Whether users have numeric ids and processes have cgroups on this system. */
 bool ew_os_has_uids(void);
+bool ew_os_is_windows(void);
 /* The arguments of a process, each ending in NUL, truncated to size; false if unreadable. They may
  * contain secrets: pass them on only through ew_mask_cmdline (model/mask.h). */
 bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size, size_t *ret_len);
