@@ -7,7 +7,8 @@ usage: python scripts/windows_check.py [--unit | --wheel FILE.whl] [--report FIL
 Needs an elevated terminal. --unit runs the unit tests of the folder instead. --wheel installs the Python package into a
 virtual environment and runs the first users' program with it. Ends with one line and status 0 if everything held.
 --report writes what was found, with the version of Windows and the messages of etwatch, into a text file that can be
-sent to the developers; it has names of programs, but no command lines. Standard library only.
+sent to the developers; it has names of programs, but no command lines. A check that fails in any way, or that is ended,
+leaves the lines of all checks before it. Standard library only.
 """
 import ctypes
 import glob
@@ -17,19 +18,46 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
-failures, report = [], []
+failures, children = [], []
+report = None  # the file of --report, written line by line
 
 
 def note(line):
     print(line, flush=True)
-    report.append(line)
+    if report:
+        report.write(line + "\n")
+        report.flush()
 
 
 def say(ok, what, found=""):
     note(f"{'ok  ' if ok else 'FAIL'} {what}{': ' + str(found) if found != '' else ''}")
     if not ok:
         failures.append(what)
+
+
+def start(*words, **options):
+    """A child that is killed if its check fails."""
+    child = subprocess.Popen([str(word) for word in words], **options)
+    children.append(child)
+    return child
+
+
+def attempt(check, *arguments):
+    """A check that raises is one that failed; the others still run."""
+    try:
+        check(*arguments)
+    except Exception as error:  # whatever a first contact brings
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        say(False, check.__name__, f"{type(error).__name__}: {error} (line {where.lineno})")
+    finally:
+        for child in children:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+        children.clear()
+        os.environ.pop("ETWATCH_ETW", None)
 
 
 def call(*words, timeout=120):
@@ -73,7 +101,7 @@ def check_stat(etwatch):
     gauges = {name for o in lines if o["type"] == "sample" for name, value in o.items() if value is not None}
     for name in ("cpu_ns", "switches_voluntary", "runq_wait_ns", "rss_bytes", "private_bytes", "handles", "threads"):
         say(name in gauges, f"{name} is known")
-    print(f"     own cost: {stats['self_cpu_percent']} % of a core, {stats['self_rss_peak_bytes'] >> 20} MB")
+    note(f"     own cost: {stats['self_cpu_percent']} % of a core, {stats['self_rss_peak_bytes'] >> 20} MB")
 
 
 class IoCounters(ctypes.Structure):
@@ -92,21 +120,24 @@ def check_ways(etwatch, folder):
     """The four ways to a session: each must give this process's I/O and CPU time, its name and its user, without loss."""
     for enabled in ("flags", "providers"):
         for read in ("events", "buffers"):
-            os.environ["ETWATCH_ETW"] = f"{enabled},{read}"
-            check_way(etwatch, folder, f"{enabled}, {read}")
-    del os.environ["ETWATCH_ETW"]
+            attempt(check_way, etwatch, folder, enabled, read)
 
 
-def check_way(etwatch, folder, way):
-    words = [etwatch, "stat", "-p", str(os.getpid()), "--json", "--hz", "10", "--duration", "4", "--no-fallback"]
-    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def check_way(etwatch, folder, enabled, read):
+    os.environ["ETWATCH_ETW"] = f"{enabled},{read}"
+    way = f"{enabled}, {read}"
+    child = start(etwatch, "stat", "-p", os.getpid(), "--json", "--hz", "10", "--duration", "5", "--no-fallback",
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     child.stdout.readline()
     time.sleep(1)  # the session has begun
     before, cpu_before = own_io(), time.process_time_ns()
-    with open(os.path.join(folder, "written"), "wb") as file:
+    path = os.path.join(folder, "written")
+    with open(path, "wb", buffering=0) as file:
         for _ in range(64):
             file.write(bytes(1 << 20))
-            file.flush()
+    with open(path, "rb", buffering=0) as file:
+        while file.read(1 << 20):
+            pass
     while time.process_time_ns() - cpu_before < 1_000_000_000:
         sum(range(10000))
     after, cpu = own_io(), time.process_time_ns() - cpu_before
@@ -116,11 +147,12 @@ def check_way(etwatch, folder, way):
     say(child.returncode == 0 and own, f"{way}: this process is watched", err.decode(errors="replace").strip())
     if not own:
         return
-    wrote = [o["io_write_bytes"] for o in own if o["io_write_bytes"] is not None]
-    wanted = after.write - before.write
-    # Providers of builds before 26100 have no keyword for reads and writes: unknown is right there, 0 is not.
-    say(abs(sum(wrote) - wanted) <= 0.02 * wanted if wrote else way.startswith("providers"),
-        f"{way}: written bytes match GetProcessIoCounters", f"{sum(wrote) if wrote else None} of {wanted}")
+    for what, metric in (("read", "io_read_bytes"), ("write", "io_write_bytes")):
+        moved = [o[metric] for o in own if o[metric] is not None]
+        wanted = getattr(after, what) - getattr(before, what)
+        # Providers of builds before 26100 have no keyword for reads and writes: unknown is right there, 0 is not.
+        say(abs(sum(moved) - wanted) <= 0.02 * wanted if moved else enabled == "providers",
+            f"{way}: {metric} matches GetProcessIoCounters", f"{sum(moved) if moved else None} of {wanted}")
     used = sum(o["cpu_ns"] or 0 for o in own)
     say(abs(used - cpu) <= 0.1 * cpu, f"{way}: CPU time matches GetProcessTimes", f"{used} of {cpu}")
     say(own[-1]["name"].lower() == os.path.basename(sys.executable).lower(), f"{way}: name", own[-1]["name"])
@@ -222,9 +254,9 @@ def check_refusals(etwatch):
 
 def check_endings(etwatch):
     watch = [etwatch, "stat", "-a", "--json", "--no-fallback"]
-    first = subprocess.Popen(watch, stdout=subprocess.PIPE)
+    first = start(*watch, stdout=subprocess.PIPE)
     first.stdout.readline()
-    second = subprocess.Popen(watch, stdout=subprocess.PIPE)
+    second = start(*watch, stdout=subprocess.PIPE)
     second.stdout.readline()
     say(len(ours(etwatch)) >= 2, "two at once have a session each", ours(etwatch))
     say(not any(o["orphan"] for o in sessions(etwatch)), "and neither is an orphan")
@@ -233,7 +265,7 @@ def check_endings(etwatch):
         child.wait()
     say(all(o["orphan"] for o in sessions(etwatch) if o["ours"]), "after a kill they are")
     for _ in range(20):
-        child = subprocess.Popen(watch, stdout=subprocess.PIPE)
+        child = start(*watch, stdout=subprocess.PIPE)
         child.stdout.readline()
         child.kill()
         child.wait()
@@ -243,14 +275,13 @@ def check_endings(etwatch):
 
 
 def check_restart(etwatch):
-    child = subprocess.Popen([etwatch, "stat", "-a", "--json", "--duration", "6", "--no-fallback"],
-                             stdout=subprocess.PIPE)
+    child = start(etwatch, "stat", "-a", "--json", "--duration", "6", "--no-fallback", stdout=subprocess.PIPE)
     child.stdout.readline()
     time.sleep(2)
     for name in ours(etwatch):
         call("logman", "stop", name, "-ets")
     lines = objects(child.communicate(timeout=60)[0].decode())
-    say(child.returncode == 0 and lines[-1]["lost"] > 0, "a session stopped from outside is restarted, with a loss",
+    say(child.returncode == 0 and lines and lines[-1]["lost"] > 0, "a session stopped from outside is restarted, with a loss",
         lines[-1] if lines else "")
 
 
@@ -259,13 +290,15 @@ def check_attach(etwatch):
     code, out, err = call("logman", "start", name, "-p", "Windows Kernel Trace", "(process,thread,cswitch)", "-rt",
                           "-ets")
     if code != 0:
-        print(f"skip foreign session: {out} {err}")
+        note(f"skip foreign session: {out} {err}")
         return
-    code, out, err = call(etwatch, "stat", "-a", "--json", "--duration", 4, "--session", name)
-    lines = objects(out)
-    say(code == 0 and any(o["type"] == "sample" and o["cpu_ns"] for o in lines), "a foreign session is read", err)
-    say(any(o["name"] == name for o in sessions(etwatch)), "and keeps running")
-    call("logman", "stop", name, "-ets")
+    try:
+        code, out, err = call(etwatch, "stat", "-a", "--json", "--duration", 4, "--session", name)
+        lines = objects(out)
+        say(code == 0 and any(o["type"] == "sample" and o["cpu_ns"] for o in lines), "a foreign session is read", err)
+        say(any(o["name"] == name for o in sessions(etwatch)), "and keeps running")
+    finally:
+        call("logman", "stop", name, "-ets")
 
 
 def run_unit(build):
@@ -291,38 +324,50 @@ def check_wheel(wheel, etwatch):
     say(not ours(etwatch), "no session is left", ours(etwatch))
 
 
+def describe_machine(etwatch):
+    note(call(etwatch, "--version")[1].strip())
+    note(f"{sys.getwindowsversion()} {os.environ.get('PROCESSOR_ARCHITECTURE')} {os.cpu_count()} CPUs")
+    note(call(etwatch, "doctor")[1].strip())
+    call(etwatch, "sessions", "--cleanup")
+
+
+def check_sessions(etwatch, workloads):
+    """Everything that needs a real session, in the order of what a user does."""
+    attempt(describe_machine, etwatch)
+    with tempfile.TemporaryDirectory() as folder:
+        attempt(check_doctor, etwatch)
+        attempt(check_stat, etwatch)
+        check_ways(etwatch, folder)
+        if os.path.exists(workloads):
+            attempt(check_load, etwatch, workloads)
+            attempt(check_counters, etwatch, workloads, folder)
+            attempt(check_short, etwatch, workloads)
+        else:
+            note("skip known loads: there is no workloads.exe")
+        attempt(check_record, etwatch, folder)
+        attempt(check_perfetto, etwatch, folder)
+        attempt(check_refusals, etwatch)
+        attempt(check_endings, etwatch)
+        attempt(check_restart, etwatch)
+        attempt(check_attach, etwatch)
+
+
 def main():
-    unit = "--unit" in sys.argv
+    global report
     wheel = sys.argv[sys.argv.index("--wheel") + 1] if "--wheel" in sys.argv else None
-    path = sys.argv[sys.argv.index("--report") + 1] if "--report" in sys.argv else None
+    if "--report" in sys.argv:
+        report = open(sys.argv[sys.argv.index("--report") + 1], "w", encoding="utf-8")
     build = os.path.abspath(sys.argv[-1])
     etwatch, workloads = os.path.join(build, "etwatch.exe"), os.path.join(build, "tests", "workloads.exe")
-    if unit:
-        run_unit(build)
+    if "--unit" in sys.argv:
+        attempt(run_unit, build)
     elif wheel:
-        check_wheel(os.path.abspath(wheel), etwatch)
+        attempt(check_wheel, os.path.abspath(wheel), etwatch)
     else:
-        note(f"{call(etwatch, '--version')[1].strip()} {sys.getwindowsversion()} {os.cpu_count()} CPUs")
-        note(call(etwatch, "doctor")[1].strip())
-        call(etwatch, "sessions", "--cleanup")
-        with tempfile.TemporaryDirectory() as folder:
-            check_doctor(etwatch)
-            check_stat(etwatch)
-            check_ways(etwatch, folder)
-            if os.path.exists(workloads):
-                check_load(etwatch, workloads)
-                check_counters(etwatch, workloads, folder)
-                check_short(etwatch, workloads)
-            check_record(etwatch, folder)
-            check_perfetto(etwatch, folder)
-            check_refusals(etwatch)
-            check_endings(etwatch)
-            check_restart(etwatch)
-            check_attach(etwatch)
+        check_sessions(etwatch, workloads)
     note(f"{len(failures)} failed" if failures else "all held")
-    if path:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(report) + "\n")
+    if report:
+        report.close()
     return 1 if failures else 0
 
 

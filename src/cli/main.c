@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "os/os.h"
 
 static int print(const char *text, size_t len)
 {
@@ -17,7 +18,7 @@ static int print_help(enum ew_command command)
 {
     struct ew_buf text;
     ew_buf_init(&text, 0, NULL, NULL);
-    ew_help_write(&text, command);
+    ew_help_write(&text, command, ew_os_is_windows() ? EW_ON_WINDOWS : EW_ON_LINUX);
     int code = text.error == 0 ? print(text.data, text.len) : EW_EXIT_FAILED;
     ew_buf_done(&text);
     return code;

@@ -61,6 +61,16 @@ static void note_fallback(struct etwatch_monitor *monitor, const struct ew_error
                    error->message, error->fix[0] == '\0' ? "" : "; fix: ", error->fix);
 }
 
+/* Likewise: a requested extra was refused, and the source goes on without it. */
+static void note_refused(struct etwatch_monitor *monitor, const struct ew_source *source)
+{
+    const struct ew_error *why = source->ops->refused != NULL ? source->ops->refused(source) : NULL;
+    if (why != NULL)
+        (void)snprintf(monitor->fallback, sizeof monitor->fallback,
+                       "%.200s; the session goes on without it%s%.220s", why->message,
+                       why->fix[0] == '\0' ? "" : "; fix: ", why->fix);
+}
+
 /* Missing rights. ETW also: no session is available, another program stopped ours, or Windows
  * refused a call for any reason. What we refuse ourselves (no os_code) is the caller's mistake. */
 bool ew_monitor_may_poll(const struct etwatch_monitor *monitor, uint32_t source, int error,
@@ -157,6 +167,8 @@ int ew_monitor_open_source(struct etwatch_monitor *monitor, struct ew_source **r
         if (error != 0)
             return error;
     }
+    etw.session.optional =
+        config->source == ETWATCH_SOURCE_AUTO && (config->flags & ETWATCH_CONFIG_NO_FALLBACK) == 0;
     wanted.etw = &etw; /* only used during open */
     monitor->fallback[0] = '\0';
     if (config->source == ETWATCH_SOURCE_POLL)
@@ -166,6 +178,8 @@ int ew_monitor_open_source(struct etwatch_monitor *monitor, struct ew_source **r
     memset(&why, 0, sizeof why);
     const struct ew_source_ops *events = event_source(monitor);
     int error = open_one(monitor, events, &wanted, ret_source, &why);
+    if (error == 0)
+        note_refused(monitor, *ret_source);
     if (error == 0)
         return 0;
     if (ew_monitor_may_poll(monitor, events->id, error, &why))

@@ -16,6 +16,8 @@
 uint64_t ew_os_raw_ns(void);
 /* Unix time and raw clock at the same instant. */
 void ew_os_anchor(uint64_t *ret_unix_ns, uint64_t *ret_raw_ns);
+/* Seconds by which local time is ahead of UTC at this instant; 0 if unknown. */
+int32_t ew_os_utc_offset_s(uint64_t unix_ns);
 
 /* CPU time of the calling thread, in ns; on Windows with the resolution of a tick (15.6 ms). */
 uint64_t ew_os_thread_cpu_ns(void);
@@ -34,6 +36,7 @@ bool ew_os_process_user(uint32_t pid, uint64_t *ret_key, char *buffer, size_t si
 bool ew_os_sid_user(const char *sid, uint64_t *ret_key, char *buffer, size_t size);
 /* Whether users have numeric ids and processes have cgroups on this system. */
 bool ew_os_has_uids(void);
+bool ew_os_is_windows(void);
 /* The arguments of a process, each ending in NUL, truncated to size; false if unreadable. They may
  * contain secrets: pass them on only through ew_mask_cmdline (model/mask.h). */
 bool ew_os_cmdline(const char *proc_root, uint32_t pid, char *buffer, size_t size, size_t *ret_len);

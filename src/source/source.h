@@ -119,6 +119,10 @@ struct ew_source_ops {
      * arrived: they are unknown, not 0, until one does. */
     uint32_t (*unproven)(const struct ew_source *source);
 
+    /* May be NULL. What the system refused although the source goes on without it; NULL: nothing.
+     */
+    const struct ew_error *(*refused)(const struct ew_source *source);
+
     /* Only set for recordings. Facts carry trace time, a drain delivers the next part without
      * waiting, and `ended` returns true at the end. */
     void (*own_time)(const struct ew_source *source, struct ew_source_time *ret_time);

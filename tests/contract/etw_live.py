@@ -222,7 +222,6 @@ def a_recording_of_a_command_ends_with_its_status():
     ("no rights for the requested source", "no-rights", ["--source", "etw"], 3, "access is denied", "Performance Log Users"),
     ("no privilege", "no-privilege", ["--no-fallback", "--kernel", "profile"], 3, "", "Profile system performance"),
     ("all loggers in use", "full", ["--no-fallback"], 1, "all system loggers", "etwatch sessions"),
-    ("a session with our name that cannot be ended", "stuck", ["--no-fallback"], 1, "", "logman stop"),
     ("no such session", "logger", ["--session", "no-such"], 1, "no-such", "etwatch sessions"),
     ("no such provider", "logger", ["--no-fallback", "--enable-provider", "No-Such-Provider"], 2, "No-Such-Provider", ""),
     ("no such kind", "logger", ["--kernel", "process,swaps"], 2, '"swaps" is not a kind', ""),
@@ -235,6 +234,21 @@ def an_error_has_its_code_and_a_fix(how, arguments, code, words, fix):
     check_in(words, result.err, "what")
     check_in(fix, result.err, "what helps")
     check_eq(result.err.count("\n"), 1, "lines on standard error")
+
+
+@test
+def a_session_of_ours_that_cannot_be_stopped_stays_and_another_name_is_used():
+    result = emulated("stuck", "stat", "-a", "--json", "--duration", "0.3", "--no-fallback")
+    check_eq((result.code, objects_of(result)[0]["source"]), (0, "etw"), result.err)
+
+
+@test
+def without_the_privilege_to_profile_the_session_goes_on_and_says_so():
+    result = emulated("no-privilege", "stat", "-a", "--json", "--duration", "0.3", "--kernel", "cswitch,profile")
+    meta = objects_of(result)[0]
+    check_eq((result.code, meta["source"]), (0, "etw"), result.err)
+    check_in("cannot profile", meta["fallback"], "fallback")
+    check_in("goes on without it", result.err, "message")
 
 
 @cases([("no rights", "no-rights", "access is denied"), ("all loggers in use", "full", "all system loggers")])

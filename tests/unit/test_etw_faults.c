@@ -216,32 +216,108 @@ TEST(a_rundown_may_be_late_missing_or_repeated_at_the_end)
 static const struct etw_emulator_config short_run = {
     .cpu_count = 2, .real_time = true, .generate = 300, .rate_hz = 100000};
 
-static void check_fault(uint32_t call, uint32_t code, bool buffers)
+/* What a session is made with, so that it needs a call. */
+enum how {
+    PLAIN,
+    BY_PROVIDERS,
+    WITH_EXTRAS, /* a provider, stacks, a profile interval and counters */
+    LITTLE_MEMORY,
+};
+
+struct fault_row {
+    const char *remark;
+    uint32_t call;
+    enum how how;
+    enum { EACH_WAY, BY_EVENT, BY_BUFFER } delivery;
+};
+
+/* Every call, in each kind of session that makes it. */
+static const struct fault_row fault_rows[] = {
+    {"start", ETW_CALL_START, PLAIN, EACH_WAY},
+    {"start, providers", ETW_CALL_START, BY_PROVIDERS, EACH_WAY},
+    {"query", ETW_CALL_QUERY, PLAIN, EACH_WAY},
+    {"stop", ETW_CALL_STOP, PLAIN, EACH_WAY},
+    {"flush", ETW_CALL_FLUSH, PLAIN, EACH_WAY},
+    {"enable, system providers", ETW_CALL_ENABLE, BY_PROVIDERS, EACH_WAY},
+    {"enable, a provider", ETW_CALL_ENABLE, WITH_EXTRAS, EACH_WAY},
+    {"set, profile interval", ETW_CALL_SET_INFORMATION, WITH_EXTRAS, EACH_WAY},
+    {"query, profile interval", ETW_CALL_QUERY_INFORMATION, WITH_EXTRAS, EACH_WAY},
+    {"query, number of sessions", ETW_CALL_QUERY_INFORMATION, LITTLE_MEMORY, EACH_WAY},
+    {"list of sessions", ETW_CALL_QUERY_ALL, LITTLE_MEMORY, EACH_WAY},
+    {"open", ETW_CALL_OPEN, PLAIN, BY_EVENT},
+    {"open whole buffers", ETW_CALL_OPEN_BUFFERS, PLAIN, BY_BUFFER},
+    {"process", ETW_CALL_PROCESS, PLAIN, EACH_WAY},
+    {"close", ETW_CALL_CLOSE, PLAIN, EACH_WAY},
+    {"privilege", ETW_CALL_PRIVILEGE, PLAIN, EACH_WAY},
+    {"privilege to profile", ETW_CALL_PRIVILEGE, WITH_EXTRAS, EACH_WAY},
+};
+enum { FAULT_ROWS = sizeof fault_rows / sizeof fault_rows[0] };
+
+static const char *const emulated_counters[] = {"TotalCycles", "InstructionRetired", NULL};
+static const struct ew_etw_provider extra_provider = {.guid = {0xe7, 1, 2, 3, 4, 5, 6, 7}};
+
+static void describe_how(enum how how, struct etw_emulator_config *emulated,
+                         struct ew_etw_session_config *session)
+{
+    if (how == BY_PROVIDERS)
+        session->way = EW_ETW_WAY_PROVIDERS;
+    if (how == LITTLE_MEMORY)
+        emulated->memory_buffers = 20;
+    if (how != WITH_EXTRAS)
+        return;
+    emulated->sources = emulated_counters;
+    session->kernel = EW_ETW_KERNEL_WATCH | EW_ETW_PROFILE;
+    session->stacks = EW_ETW_PROFILE;
+    session->profile_100ns = 5000;
+    session->providers = &extra_provider;
+    session->provider_count = 1;
+    session->counters = EW_HAS_PMC;
+}
+
+/* A call that only an extra needs: the session goes on without it, and says so. */
+static void check_extra_refused(const struct fault_row *row, const struct outcome *outcome,
+                                const char *wanted)
+{
+    if (row->how != WITH_EXTRAS)
+        return;
+    CHECK_EQ_INT(outcome->error, 0);
+    CHECK_EQ_UINT(outcome->meta.source, ETWATCH_SOURCE_ETW);
+    CHECK_CONTAINS(outcome->fallback, wanted);
+    CHECK_CONTAINS(outcome->fallback, "the session goes on without it");
+}
+
+static void check_fault(const struct fault_row *row, uint32_t code, bool buffers)
 {
     struct watched watched = {0};
     struct ew_etw_config etw = {0};
-    char wanted[32], row[64];
+    uint32_t call = row->call;
+    char wanted[32], remark[96];
     struct etw_emulator_config config = short_run;
     config.offers_buffers = buffers;
     config.fault.call = call;
     config.fault.code = code;
-    (void)snprintf(row, sizeof row, "call %u, code %u%s", call, code, buffers ? ", buffers" : "");
+    describe_how(row->how, &config, &etw.session);
+    (void)snprintf(remark, sizeof remark, "%s: code %u%s", row->remark, code,
+                   buffers ? ", buffers" : "");
     (void)snprintf(wanted, sizeof wanted, "(error %u)", code);
-    test_row(row);
+    test_row(remark);
     struct etw_emulator *emulator = etw_emulator_new(&config);
     etw_emulator_add(emulator, "NT Kernel Logger", 0x100, 0x11);
     struct outcome outcome = watch(emulator, &etw, &watched);
     struct etw_emulator_counts counts = counts_of(emulator);
+    CHECK(counts.calls[call] > 0); /* otherwise the row proves nothing */
     CHECK_EQ_UINT(counts.foreign_changes, 0);
     /* A session that Windows does not stop stays; the next etwatch takes it over. */
     bool stays = call == ETW_CALL_STOP && code != EW_WIN_MORE_DATA;
     CHECK(counts.ours <= (uint32_t)stays);
     CHECK(!watched.file_io_known); /* only switches arrive */
+    check_extra_refused(row, &outcome, wanted);
     if (outcome.error != 0) {
         CHECK_CONTAINS(outcome.info.message, wanted);
     } else if (outcome.meta.source == ETWATCH_SOURCE_POLL) {
         bool stopped = call == ETW_CALL_PROCESS && (code == 1223 || code == 4201);
         CHECK_CONTAINS(outcome.fallback, stopped ? "stopped by another program" : wanted);
+        CHECK(row->how != LITTLE_MEMORY); /* only the cause of another error is looked for */
     } else {
         CHECK_EQ_UINT(outcome.stats.events + outcome.stats.lost, 600);
     }
@@ -251,11 +327,71 @@ static void check_fault(uint32_t call, uint32_t code, bool buffers)
 static const uint32_t codes[] = {5, 8, 24, 50, 87, 183, 234, 1314, 1450, 4201, 1223, 31337};
 enum { CODES = sizeof codes / sizeof codes[0] };
 
+TEST(every_call_is_in_the_matrix)
+{
+    for (uint32_t call = ETW_CALL_START; call < ETW_CALL_COUNT; call++) {
+        uint32_t rows = 0;
+        for (size_t i = 0; i < FAULT_ROWS; i++)
+            rows += fault_rows[i].call == call;
+        CHECK(rows > 0);
+    }
+}
+
 TEST(whatever_fails_the_outcome_is_events_polling_or_a_true_message)
 {
-    for (uint32_t call = ETW_CALL_START; call < ETW_CALL_COUNT; call++)
-        for (size_t i = 0; i < CODES; i++)
-            check_fault(call, codes[i], (call + i) % 2 != 0);
+    for (size_t row = 0; row < FAULT_ROWS; row++)
+        for (size_t i = 0; i < CODES && fault_rows[row].delivery != BY_EVENT; i++)
+            check_fault(&fault_rows[row], codes[i], true);
+}
+
+TEST(whatever_fails_event_by_event_likewise)
+{
+    for (size_t row = 0; row < FAULT_ROWS; row++)
+        for (size_t i = 0; i < CODES && fault_rows[row].delivery != BY_BUFFER; i++)
+            check_fault(&fault_rows[row], codes[i], false);
+}
+
+/* A session without one of its extras has the others, and loses none at a restart. */
+TEST(what_is_refused_is_left_out_alone)
+{
+    struct ew_etw_session_config wanted = {.optional = true};
+    struct etw_emulator_config config = {.fault = {.call = ETW_CALL_ENABLE, .code = 5, .times = 1}};
+    struct ew_etw_session *session = NULL;
+    struct etw_emulator_session seen;
+    struct ew_error error = {0};
+    describe_how(WITH_EXTRAS, &config, &wanted);
+    struct etw_emulator *emulator = etw_emulator_new(&config);
+    CHECK_EQ_INT(ew_etw_session_start(etw_emulator_api(emulator), &wanted, &session, &error), 0);
+    CHECK(etw_emulator_session(emulator, "etwatch-watch", &seen));
+    CHECK_EQ_UINT(seen.providers, 0);
+    CHECK(seen.stack_count > 0);
+    CHECK_EQ_UINT(seen.counter_count, 2);
+    CHECK_EQ_UINT(counts_of(emulator).profile_interval_100ns, 5000);
+    const struct ew_error *why = ew_etw_session_refused(session);
+    CHECK(why != NULL);
+    CHECK_CONTAINS(why->message, "cannot enable a provider");
+    CHECK_EQ_INT(ew_etw_session_restart(session, &error), 0);
+    CHECK(ew_etw_session_refused(session) == NULL); /* this time it was accepted */
+    CHECK(etw_emulator_session(emulator, "etwatch-watch", &seen));
+    CHECK_EQ_UINT(seen.providers, 1);
+    ew_etw_session_stop(session);
+    CHECK_EQ_UINT(counts_of(emulator).profile_interval_100ns, 10000);
+    etw_emulator_free(emulator);
+}
+
+/* What the user insists on is not left out. */
+TEST(without_fallback_a_refused_provider_is_an_error)
+{
+    struct ew_etw_session_config wanted = {.providers = &extra_provider, .provider_count = 1};
+    struct etw_emulator *emulator = etw_emulator_new(
+        &(struct etw_emulator_config){.fault = {.call = ETW_CALL_ENABLE, .code = 5}});
+    struct ew_etw_session *session = NULL;
+    struct ew_error error = {0};
+    CHECK_EQ_INT(ew_etw_session_start(etw_emulator_api(emulator), &wanted, &session, &error),
+                 ETWATCH_EPERM);
+    CHECK_CONTAINS(error.message, "cannot enable a provider");
+    CHECK_EQ_UINT(counts_of(emulator).ours, 0);
+    etw_emulator_free(emulator);
 }
 
 /* Another program stops our session, and the restart meets a Windows that refuses. */
@@ -281,6 +417,7 @@ TEST(whatever_fails_in_a_restart_the_gap_is_counted_and_the_reason_is_true)
         etw_emulator_add(emulator, "NT Kernel Logger", 0x100, 0x11);
         struct outcome outcome = watch(emulator, &etw, &watched);
         CHECK_EQ_INT(outcome.error, 0);
+        CHECK(counts_of(emulator).calls[call] > 1);
         CHECK_EQ_UINT(counts_of(emulator).foreign_changes, 0);
         CHECK_EQ_UINT(counts_of(emulator).ours, 0);
         if (outcome.meta.source == ETWATCH_SOURCE_POLL) {
@@ -301,6 +438,7 @@ TEST(whatever_fails_a_recording_begins_or_names_the_error_and_leaves_nothing)
                                      ETW_CALL_SET_INFORMATION,
                                      ETW_CALL_QUERY_INFORMATION,
                                      ETW_CALL_PRIVILEGE};
+    struct etwatch_provider provider = {.size = sizeof provider, .name = ETW_EMULATOR_PROVIDER};
     char folder[320], path[340];
     test_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/x.etl", folder);
@@ -310,7 +448,9 @@ TEST(whatever_fails_a_recording_begins_or_names_the_error_and_leaves_nothing)
         struct etwatch_session_options options = {.size = sizeof options,
                                                   .kernel = "process,cswitch,profile",
                                                   .stacks = "profile",
-                                                  .profile_hz = 2000};
+                                                  .profile_hz = 2000,
+                                                  .providers = &provider,
+                                                  .provider_count = 1};
         char wanted[32], row[64];
         struct etw_emulator_config config = {
             .fault = {.call = calls[k / CODES], .code = codes[k % CODES]}};
@@ -320,7 +460,12 @@ TEST(whatever_fails_a_recording_begins_or_names_the_error_and_leaves_nothing)
         struct etw_emulator *emulator = etw_emulator_new(&config);
         int rc = ew_recorder_start(etw_emulator_api(emulator), path, &options, &recorder, &error);
         if (rc == 0) {
+            struct etwatch_recorder_stats stats = {.size = sizeof stats};
             CHECK_EQ_UINT(counts_of(emulator).ours, 1);
+            CHECK_EQ_INT(etwatch_recorder_stats(recorder, &stats), 0);
+            /* Only one code of a query means that the session has ended. */
+            CHECK_EQ_INT(stats.running,
+                         config.fault.call != ETW_CALL_QUERY || config.fault.code != 4201);
             etwatch_recorder_free(recorder);
             (void)remove(path);
         } else {
@@ -329,6 +474,7 @@ TEST(whatever_fails_a_recording_begins_or_names_the_error_and_leaves_nothing)
             CHECK_EQ_INT(error.os_code, config.fault.code);
             CHECK(file == NULL); /* no file is left */
         }
+        CHECK(counts_of(emulator).calls[config.fault.call] > 0);
         CHECK_EQ_UINT(counts_of(emulator).ours, 0);
         CHECK_EQ_UINT(counts_of(emulator).foreign_changes, 0);
         etw_emulator_free(emulator);
@@ -479,6 +625,26 @@ TEST(a_handle_that_is_another_session_by_now_is_not_used)
     CHECK_EQ_UINT(counts_of(emulator).foreign_changes, 0);
     CHECK_EQ_UINT(counts_of(emulator).sessions, 1);
     etw_emulator_free(emulator);
+}
+
+/* Another user left it behind, with more rights: the next name is free. */
+TEST(a_session_that_may_not_be_stopped_leads_to_the_next_name)
+{
+    for (int i = 0; i < 2; i++) {
+        struct etw_emulator *emulator = etw_emulator_new(
+            &(struct etw_emulator_config){.stuck_session = true, .knows_owners = i == 1});
+        struct ew_etw_session *session = NULL;
+        test_row(i == 0 ? "without claims" : "with claims");
+        etw_emulator_add(emulator, "etwatch-watch", 0x02000100, 0x1);
+        CHECK_EQ_INT(ew_etw_session_start(etw_emulator_api(emulator),
+                                          &(struct ew_etw_session_config){0}, &session, NULL),
+                     0);
+        CHECK_EQ_STR(ew_etw_session_name(session), "etwatch-watch-2");
+        CHECK(!ew_etw_session_took_over(session));
+        ew_etw_session_stop(session);
+        CHECK_EQ_UINT(counts_of(emulator).ours, 1);
+        etw_emulator_free(emulator);
+    }
 }
 
 TEST(a_session_that_takes_a_moment_to_stop_is_taken_over)

@@ -5,6 +5,8 @@
  */
 #include "test.h"
 
+#include <stdio.h>
+
 #include <string.h>
 
 #include <etwatch/session.h>
@@ -272,8 +274,13 @@ static void check_refusal(const struct etw_emulator_config *emulated,
     struct etw_emulator *emulator = etw_emulator_new(emulated);
     struct ew_etw_session *session = NULL;
     struct ew_error error = {0};
-    if (emulated->stuck_session)
-        etw_emulator_add(emulator, default_name, 0x02000100, 0);
+    for (char number = '1'; number <= '9' && emulated->stuck_session; number++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "%s-%c", default_name, number);
+        if (number == '1')
+            name[strlen(default_name)] = '\0';
+        etw_emulator_add(emulator, name, 0x02000100, 0);
+    }
     struct etw_emulator_counts before, after;
     etw_emulator_counts(emulator, &before);
     CHECK_EQ_INT(ew_etw_session_start(etw_emulator_api(emulator), config, &session, &error), code);
@@ -299,7 +306,7 @@ TEST(every_refusal_has_its_code_and_a_fix)
     test_row("slots full");
     check_refusal(&(struct etw_emulator_config){.loggers_in_use = true}, &plain, ETWATCH_ELIMIT,
                   1450, "etwatch sessions");
-    test_row("cannot be ended");
+    test_row("none can be stopped");
     check_refusal(&(struct etw_emulator_config){.stuck_session = true}, &plain, ETWATCH_ESTATE, 183,
                   "logman stop");
     test_row("buffers");

@@ -374,24 +374,71 @@ TEST(help_and_version_need_no_other_argument)
     }
 }
 
-TEST(the_help_of_a_command_names_each_of_its_options_and_no_other)
+/* The help of a command on a system; freed by the caller. */
+static void write_help(struct ew_buf *text, enum ew_command command, uint32_t system)
+{
+    ew_buf_init(text, 0, NULL, NULL);
+    ew_help_write(text, command, system);
+    ew_buf_char(text, '\0');
+}
+
+static void check_help(enum ew_command command, uint32_t system)
+{
+    struct ew_buf text;
+    write_help(&text, command, system);
+    const char *options = strstr(text.data, ":\n  "); /* the first section */
+    CHECK(options != NULL);
+    for (size_t i = 0; ew_option_at(i) != NULL; i++) {
+        char name[64];
+        const char *word = ew_option_at(i)->name;
+        const struct ew_option *meant = ew_option_find(word, strlen(word), command);
+        (void)snprintf(name, sizeof name, "--%s ", word);
+        test_row(name);
+        CHECK_EQ_INT(strstr(options, name) != NULL,
+                     (meant->commands & command) != 0 &&
+                         (meant->only == 0 || meant->only == system));
+    }
+    ew_buf_done(&text);
+}
+
+TEST(the_help_of_a_command_names_each_of_its_options_for_this_system_and_no_other)
 {
     static const enum ew_command all[] = {EW_CMD_RUN, EW_CMD_STAT, EW_CMD_TOP, EW_CMD_DOCTOR};
     for (size_t c = 0; c < 4; c++) {
+        check_help(all[c], EW_ON_LINUX);
+        check_help(all[c], EW_ON_WINDOWS);
+    }
+}
+
+TEST(help_shows_what_the_system_has)
+{
+    static const struct {
+        enum ew_command command;
+        const char *text;
+        bool on_linux, on_windows;
+    } rows[] = {
+        {EW_CMD_STAT, "ETW sessions:", false, true},
+        {EW_CMD_STAT, "--session ", false, true},
+        {EW_CMD_STAT, "--cgroup PATH ", true, false},
+        {EW_CMD_STAT, "--gpu ", true, true},
+        {EW_CMD_STAT, "also has the options for Windows", true, false},
+        {EW_CMD_STAT, "also has the options for Linux", false, true},
+        {EW_CMD_NONE, "etwatch sessions", false, true},
+        {EW_CMD_NONE, "etwatch onnx", true, false},
+        {EW_CMD_NONE, "etwatch record", true, true},
+        {EW_CMD_NONE, "\001", false, false},
+        {EW_CMD_NONE, "\002", false, false},
+        /* The help of a command for one system is complete everywhere. */
+        {EW_CMD_SESSIONS, "--cleanup ", true, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct ew_buf text;
-        ew_buf_init(&text, 0, NULL, NULL);
-        ew_help_write(&text, all[c]);
-        ew_buf_char(&text, '\0');
-        const char *options = strstr(text.data, ":\n  "); /* the first section */
-        CHECK(options != NULL);
-        for (size_t i = 0; ew_option_at(i) != NULL; i++) {
-            char name[64];
-            const char *word = ew_option_at(i)->name;
-            const struct ew_option *meant = ew_option_find(word, strlen(word), all[c]);
-            (void)snprintf(name, sizeof name, "--%s ", word);
-            test_row(name);
-            CHECK_EQ_INT(strstr(options, name) != NULL, (meant->commands & all[c]) != 0);
-        }
+        test_row(rows[i].text);
+        write_help(&text, rows[i].command, EW_ON_LINUX);
+        CHECK_EQ_INT(strstr(text.data, rows[i].text) != NULL, rows[i].on_linux);
+        ew_buf_done(&text);
+        write_help(&text, rows[i].command, EW_ON_WINDOWS);
+        CHECK_EQ_INT(strstr(text.data, rows[i].text) != NULL, rows[i].on_windows);
         ew_buf_done(&text);
     }
 }

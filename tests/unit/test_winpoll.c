@@ -110,6 +110,25 @@ TEST(preexisting_processes_are_seen_and_later_ones_start)
     close_on(m, source);
 }
 
+/* The two clocks drift apart by more than a second within a day. */
+TEST(a_later_start_time_follows_the_drift_of_the_clocks)
+{
+    struct row a = {.pid = 8, .name = "a.exe", .created = ZERO + 7 * MS_UNITS};
+    struct row b = {.pid = 12, .name = "b.exe", .created = ZERO + 3019 * MS_UNITS};
+    struct machine *m = new_machine(ROWS(idle, a));
+    struct ew_source *source = open_on(m, &all, false, 100);
+    CHECK_EQ_STR(round_of(m, source, 10 * MS), "seen 8");
+    CHECK_EQ_UINT(m->facts[0].start_ns, 7 * MS);
+    m->zero = ZERO + 3000 * MS_UNITS; /* the system clock is 3 s ahead by now */
+    RELIST(m, idle, a, b);
+    CHECK_EQ_STR(round_of(m, source, 20 * MS), "start 12, read 12");
+    CHECK_EQ_UINT(m->facts[0].start_ns, 19 * MS);
+    RELIST(m, idle, b);
+    CHECK_EQ_STR(round_of(m, source, 30 * MS), "read 8, exit 8");
+    CHECK_EQ_UINT(m->facts[0].start_ns, 7 * MS); /* the identity stays */
+    close_on(m, source);
+}
+
 TEST(the_system_process_has_no_counts_of_other_processes)
 {
     struct row a = {.pid = 8, .name = "a.exe", .created = ZERO, .user = MS_UNITS};

@@ -24,6 +24,7 @@ struct machine {
     uint32_t gauge_queries;
     uint64_t thread_cycles; /* of every thread; 0: no thread can be opened */
     uint32_t thread_queries;
+    uint64_t zero; /* of the raw clock, as of now */
     /* The reported facts as text: one word per fact. */
     char reported[4096];
     struct ew_reading readings[TOLD_MAX];
@@ -89,6 +90,11 @@ static inline uint64_t thread_cycles(void *ctx, void *held)
     return m->thread_cycles;
 }
 
+static inline uint64_t zero_now(void *ctx)
+{
+    return ((struct machine *)ctx)->zero;
+}
+
 static inline void close_list(void *ctx)
 {
     ((struct machine *)ctx)->closed++;
@@ -141,7 +147,8 @@ static inline struct ew_source *open_on(struct machine *m, const struct ew_filte
                                        .hold_thread = hold_thread,
                                        .thread_cycles = thread_cycles,
                                        .close = close_list,
-                                       .raw_zero = ZERO};
+                                       .raw_zero = ZERO,
+                                       .zero = zero_now};
     struct ew_source *source = NULL;
     struct ew_error error = {0};
     CHECK_EQ_INT(ew_winpoll_open(&config, &system, &source, &error), 0);
@@ -174,6 +181,7 @@ static struct machine machine;
 static inline struct machine *new_machine(const struct row *rows, size_t count)
 {
     memset(&machine, 0, sizeof machine);
+    machine.zero = ZERO;
     make_list(&machine.list, rows, count);
     return &machine;
 }

@@ -241,7 +241,7 @@ static uint32_t control_session(struct etw_emulator *emulator, struct session *s
 {
     switch (code) {
     case EW_ETW_CONTROL_STOP:
-        if (emulator->config.no_rights || emulator->config.stuck_session)
+        if (emulator->config.no_rights || session->stuck)
             return EW_WIN_ACCESS_DENIED;
         note_change(emulator, session);
         fill_properties(session, handle_of(emulator, session), properties);
@@ -676,7 +676,7 @@ void etw_emulator_add(struct etw_emulator *emulator, const char *name, uint32_t 
     if (!ew_etw_wide_name(name, wide))
         abort();
     ew_mutex_lock(emulator->lock);
-    (void)make_session(emulator, wide, &properties);
+    make_session(emulator, wide, &properties)->stuck = emulator->config.stuck_session;
     ew_mutex_unlock(emulator->lock);
 }
 

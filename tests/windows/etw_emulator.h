@@ -85,7 +85,7 @@ struct etw_emulator_config {
     bool counters_busy;     /* all counters are refused */
     bool counters_once;     /* only the first session gets them */
     bool no_counted_events; /* counters can be set, but not with switches */
-    bool stuck_session;     /* a session cannot be stopped by name */
+    bool stuck_session;     /* a session that is added cannot be stopped */
     bool knows_owners;      /* names can be claimed, until etw_emulator_kill */
 
     struct {

@@ -20,6 +20,7 @@ enum {
 
 struct session {
     bool used;
+    bool stuck;      /* cannot be stopped */
     uint64_t serial; /* a different one each time */
     uint16_t name[EW_ETW_NAME_MAX];
     uint16_t file[512];

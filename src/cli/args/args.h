@@ -179,7 +179,8 @@ const char *ew_command_name(enum ew_command command);
 
 /* The text of --help: of one command, or of the program for EW_CMD_NONE. */
 struct ew_buf;
-void ew_help_write(struct ew_buf *out, enum ew_command command);
+/* system: enum ew_system. Everything is parsed everywhere, but only what works here is shown. */
+void ew_help_write(struct ew_buf *out, enum ew_command command, uint32_t system);
 
 /* -------------------------------------------------------- etw_options.c: ETW sessions */
 
@@ -237,6 +238,8 @@ enum ew_option_type {
     EW_OPTION_OTHER,    /* set() */
 };
 
+enum ew_system { EW_ON_LINUX = 1, EW_ON_WINDOWS };
+
 /* The headings of --help. */
 enum ew_option_section {
     EW_SECTION_PROCESSES,
@@ -267,6 +270,7 @@ struct ew_option {
     const char *standard; /* the default, for config --show; NULL: not set */
     bool grows;           /* OTHER: values add up instead of replacing each other */
     bool no_key;          /* not allowed in a configuration file */
+    uint32_t only;        /* enum ew_system: --help of other systems omits it; 0: every system */
 };
 
 /* Option i in the order of the help, NULL after the last. */

@@ -5,6 +5,10 @@
 #include "base/buf.h"
 #include "cli/args/args.h"
 
+/* At the start of a line: only for this system. Other lines are for every system. */
+#define ON_LINUX "\001"
+#define ON_WINDOWS "\002"
+
 static const char program_help[] =
     "etwatch shows what every process did, from the accounting of the kernel: CPU time, memory,\n"
     "I/O, context switches, page faults. eBPF on Linux, ETW on Windows, polling without rights.\n"
@@ -13,8 +17,9 @@ static const char program_help[] =
     "  etwatch run -- python3 infer.py        run a command and summarize it and its descendants\n"
     "  etwatch stat -n python --hz 100        stream samples of running processes\n"
     "  etwatch top                            show a live screen\n"
-    "  etwatch waits -p 1234                  show which thread waited for which, and how long\n"
-    "  etwatch onnx -p 1234                   show why inferences of ONNX Runtime are slow\n"
+    "  etwatch waits -p 1234                  show which thread waited for which, and how "
+    "long\n" ON_LINUX "  etwatch onnx -p 1234                   show why inferences of ONNX "
+    "Runtime are slow\n" ON_LINUX
     "  etwatch serve                          dashboard, Prometheus and JSON on port 9797\n"
     "Record and read recordings (.pftrace, .etl):\n"
     "  etwatch record -o run.pftrace -- CMD   record a run, or the whole machine\n"
@@ -26,8 +31,8 @@ static const char program_help[] =
     "About this machine and etwatch:\n"
     "  etwatch doctor                         check what works here, and how to fix the rest\n"
     "  etwatch metrics                        list every metric with its unit and exactness\n"
-    "  etwatch config --show                  print the effective configuration\n"
-    "  etwatch sessions                       list the ETW sessions (Windows)\n"
+    "  etwatch config --show                  print the effective configuration\n" ON_WINDOWS
+    "  etwatch sessions                       list the ETW sessions\n"
     "\n"
     "'etwatch COMMAND --help' shows the options of a command, 'etwatch --version' the version.\n"
     "Data goes to standard output, messages to standard error. Exit status: that of CMD for run\n"
@@ -44,8 +49,10 @@ static const char run_help[] = "usage: etwatch run [options] -- CMD [ARG...]\n"
                                "  etwatch run --threads --hz 1000 -- ./inference model.onnx\n"
                                "  etwatch run --json -o samples.jsonl -- python3 train.py\n";
 
-static const char stat_help[] =
-    "usage: etwatch stat [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | FILE.etl)\n"
+static const char stat_help[] = ON_LINUX
+    "usage: etwatch stat [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | "
+    "FILE.etl)\n" ON_WINDOWS
+    "usage: etwatch stat [options] (-p PID | -n NAME | -u USER | -a | FILE.etl)\n"
     "\n"
     "Streams samples of running processes: a table every second, or every sample with --json or\n"
     "--csv. Ends at Ctrl-C, after --duration, or when all processes of -p have exited.\n"
@@ -128,8 +135,9 @@ static const char sessions_help[] = "usage: etwatch sessions [options]\n"
                                     "  etwatch sessions\n"
                                     "  etwatch sessions --cleanup\n";
 
-static const char waits_help[] =
-    "usage: etwatch waits [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | FILE)\n"
+static const char waits_help[] = ON_LINUX
+    "usage: etwatch waits [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | "
+    "FILE)\n" ON_WINDOWS "usage: etwatch waits [options] (-p PID | -n NAME | -u USER | -a | FILE)\n"
     "\n"
     "Shows how long each thread of the selected processes ran, was ready, slept and was blocked by "
     "a\n"
@@ -301,18 +309,39 @@ static const char *const headings[EW_SECTION_COUNT] = {
     [EW_SECTION_RECORD] = "Size of a recording (.pftrace)",
     [EW_SECTION_SERVE] = "Serving",
     [EW_SECTION_OUTPUT] = "Output",
-    [EW_SECTION_ETW] = "ETW sessions (Windows)",
+    [EW_SECTION_ETW] = "ETW sessions",
     [EW_SECTION_GENERAL] = "General",
 };
 
-void ew_help_write(struct ew_buf *out, enum ew_command command)
+/* The lines of a text that are for this system. */
+static void put_lines(struct ew_buf *out, const char *text, uint32_t system)
 {
+    while (*text != '\0') {
+        size_t len = strcspn(text, "\n");
+        uint32_t only = *text == ON_LINUX[0]     ? EW_ON_LINUX
+                        : *text == ON_WINDOWS[0] ? EW_ON_WINDOWS
+                                                 : 0;
+        if (only == 0 || only == system)
+            ew_buf_bytes(out, text + (only != 0), len + 1 - (only != 0));
+        text += len + 1; /* every line has its end */
+    }
+}
+
+void ew_help_write(struct ew_buf *out, enum ew_command command, uint32_t system)
+{
+    /* Commands that work on one system only show what they have there. */
+    bool everything = command == EW_CMD_SESSIONS || command == EW_CMD_ONNX;
+    bool omitted = false;
     const struct ew_option *option;
     uint32_t section = EW_SECTION_COUNT;
-    ew_buf_text(out, intro_of(command));
+    put_lines(out, intro_of(command), system);
     for (size_t i = 0; command != EW_CMD_NONE && (option = ew_option_at(i)) != NULL; i++) {
         if ((option->commands & command) == 0)
             continue;
+        if (option->only != 0 && option->only != system && !everything) {
+            omitted = true;
+            continue;
+        }
         if (option->section != section) {
             section = option->section;
             ew_buf_char(out, '\n');
@@ -321,4 +350,8 @@ void ew_help_write(struct ew_buf *out, enum ew_command command)
         }
         put_option(out, option);
     }
+    if (omitted)
+        ew_buf_text(out, system == EW_ON_WINDOWS
+                             ? "\nThe manual (docs/etwatch.1) also has the options for Linux.\n"
+                             : "\nThe manual (man etwatch) also has the options for Windows.\n");
 }

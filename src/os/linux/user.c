@@ -51,6 +51,11 @@ bool ew_os_sid_user(const char *sid, uint64_t *ret_key, char *buffer, size_t siz
     return false;
 }
 
+bool ew_os_is_windows(void)
+{
+    return false;
+}
+
 bool ew_os_has_uids(void)
 {
     return true;

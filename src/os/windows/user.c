@@ -18,6 +18,11 @@ void ew_os_user_name(uint32_t uid, char *buffer, size_t size)
     (void)snprintf(buffer, size, "%lu", (unsigned long)uid);
 }
 
+bool ew_os_is_windows(void)
+{
+    return true;
+}
+
 bool ew_os_has_uids(void)
 {
     return false;

@@ -503,6 +503,11 @@ const struct ew_etw_pmc *ew_etw_consumer_pmc(const struct ew_etw_consumer *consu
     return consumer->session == NULL ? &none : ew_etw_session_pmc(consumer->session);
 }
 
+const struct ew_error *ew_etw_consumer_refused(const struct ew_etw_consumer *consumer)
+{
+    return consumer->session == NULL ? NULL : ew_etw_session_refused(consumer->session);
+}
+
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer)
 {
     return consumer->cpu_count;

@@ -75,6 +75,8 @@ uint32_t ew_etw_consumer_kernel(const struct ew_etw_consumer *consumer);
 int ew_etw_consumer_set_kernel(struct ew_etw_consumer *consumer, uint32_t kernel,
                                const uint32_t *stacks, struct ew_error *reterr);
 /* The counters that switches carry; for another program's session unknown: count 0, no reasons. */
+/* What Windows refused, and the session goes on without; NULL: nothing. */
+const struct ew_error *ew_etw_consumer_refused(const struct ew_etw_consumer *consumer);
 const struct ew_etw_pmc *ew_etw_consumer_pmc(const struct ew_etw_consumer *consumer);
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer);
 

@@ -49,9 +49,11 @@ struct ew_etw_session {
     void *claim;     /* on the name; NULL: not supported */
     uint64_t handle; /* 0: not running */
     bool system_providers, took_over;
+    bool not_ours; /* a session of this name exists, and its user has more rights */
     struct ew_etw_lost lost;
     struct ew_etw_totals totals;
     struct ew_etw_pmc pmc;
+    struct ew_error unprivileged, refused; /* optional extras; code 0: nothing was refused */
     bool interval_set;
     struct ew_etw_profile_interval interval_before;
 };
@@ -332,16 +334,18 @@ static uint32_t start_or_take_over(struct ew_etw_session *session)
     const struct ew_etw_api *api = session->api;
     struct ew_etw_room room;
     uint32_t rc = start_once(session);
+    session->not_ours = false;
     for (int i = 0; rc == EW_WIN_ALREADY_EXISTS && i < TAKE_OVER_TRIES; i++) {
         if (i > 0)
             ew_os_sleep_ms(TAKE_OVER_PAUSE_MS);
         ew_etw_room_init(&room);
         uint32_t stopped =
             api->control(api->ctx, 0, session->wide, &room.properties, EW_ETW_CONTROL_STOP);
-        session->took_over = true;
+        session->not_ours = stopped == EW_WIN_ACCESS_DENIED;
+        session->took_over |= stopped == 0 || stopped == EW_WIN_MORE_DATA;
         rc = start_once(session);
-        if (stopped == EW_WIN_ACCESS_DENIED)
-            break; /* it will not become ours */
+        if (session->not_ours)
+            break; /* another user started it, with more rights */
     }
     return rc;
 }
@@ -361,7 +365,7 @@ static void count_usage(void *ctx, const struct ew_etw_session_info *info)
     usage->system_loggers += info->system_logger && !reserved;
 }
 
-enum limit { LIMIT_LOGGERS, LIMIT_SESSIONS, LIMIT_MEMORY };
+enum limit { LIMIT_LOGGERS, LIMIT_SESSIONS, LIMIT_MEMORY, LIMIT_UNKNOWN };
 
 /* Error 1450 has three causes, which Windows does not distinguish. */
 static enum limit find_limit(const struct ew_etw_session *session, uint32_t *ret_most)
@@ -375,13 +379,22 @@ static enum limit find_limit(const struct ew_etw_session *session, uint32_t *ret
         most == 0)
         most = DEFAULT_SESSIONS;
     *ret_most = most;
-    /* Without a list the most frequent cause is assumed. */
-    if (ew_etw_session_list(api, count_usage, &usage, NULL) < 0 ||
-        usage.system_loggers >= SYSTEM_LOGGERS)
+    if (ew_etw_session_list(api, count_usage, &usage, NULL) < 0)
+        return LIMIT_UNKNOWN;
+    if (usage.system_loggers >= SYSTEM_LOGGERS)
         return LIMIT_LOGGERS;
     return usage.sessions >= most ? LIMIT_SESSIONS : LIMIT_MEMORY;
 }
 
+/* Fewer buffers may help. */
+static bool may_be_memory(const struct ew_etw_session *session)
+{
+    uint32_t most = 0;
+    enum limit limit = find_limit(session, &most);
+    return limit == LIMIT_MEMORY || limit == LIMIT_UNKNOWN;
+}
+
+/* An unknown cause is reported as the most frequent one, all loggers in use. */
 static int fail_by_limit(const struct ew_etw_session *session, struct ew_error *reterr)
 {
     uint32_t most = 0;
@@ -419,9 +432,9 @@ static bool shrink_buffers(struct ew_etw_session *session)
 
 static int start_session(struct ew_etw_session *session, struct ew_error *reterr)
 {
-    uint32_t rc = start_or_take_over(session), most;
-    while ((rc == EW_WIN_NO_SYSTEM_RESOURCES || rc == EW_WIN_NOT_ENOUGH_MEMORY) &&
-           (rc == EW_WIN_NOT_ENOUGH_MEMORY || find_limit(session, &most) == LIMIT_MEMORY) &&
+    uint32_t rc = start_or_take_over(session);
+    while ((rc == EW_WIN_NOT_ENOUGH_MEMORY ||
+            (rc == EW_WIN_NO_SYSTEM_RESOURCES && may_be_memory(session))) &&
            shrink_buffers(session))
         rc = start_or_take_over(session);
     if (rc == 0)
@@ -432,24 +445,42 @@ static int start_session(struct ew_etw_session *session, struct ew_error *reterr
     return ew_etw_fail(reterr, rc, "cannot start the session", session->name);
 }
 
+/* The result of a call that only an extra of the session needs. An optional extra is left out. */
+static int check_extra(struct ew_etw_session *session, uint32_t rc, const char *what,
+                       struct ew_error *reterr)
+{
+    struct ew_error why = {0};
+    if (rc == 0)
+        return 0;
+    int error = ew_etw_fail(&why, rc, what, session->name);
+    if (session->config.optional) {
+        if (session->refused.code == 0)
+            session->refused = why;
+        return 0;
+    }
+    if (reterr != NULL)
+        *reterr = why;
+    return error;
+}
+
 static int configure(struct ew_etw_session *session, struct ew_error *reterr)
 {
     const struct ew_etw_session_config *config = &session->config;
-    uint32_t rc = set_interval(session);
-    if (rc != 0)
-        return ew_etw_fail(reterr, rc, "cannot set the profile interval for", session->name);
+    int error =
+        check_extra(session, set_interval(session), "cannot set the profile interval for", reterr);
     /* Before events are enabled: otherwise the rundown events have no stack. */
-    rc = config->stacks != 0 ? set_stacks(session) : 0;
-    if (rc != 0)
-        return ew_etw_fail(reterr, rc, "cannot enable stacks in", session->name);
-    rc = session->system_providers ? enable_system(session, 0, config->kernel) : 0;
+    if (error == 0 && config->stacks != 0)
+        error = check_extra(session, set_stacks(session), "cannot enable stacks in", reterr);
+    if (error != 0)
+        return error;
+    uint32_t rc = session->system_providers ? enable_system(session, 0, config->kernel) : 0;
     if (rc != 0)
         return ew_etw_fail(reterr, rc, "cannot enable kernel events in", session->name);
-    for (uint32_t i = 0; i < config->provider_count; i++) {
-        rc = enable_provider(session, &config->providers[i]);
-        if (rc != 0)
-            return ew_etw_fail(reterr, rc, "cannot enable a provider in", session->name);
-    }
+    for (uint32_t i = 0; i < config->provider_count && error == 0; i++)
+        error = check_extra(session, enable_provider(session, &config->providers[i]),
+                            "cannot enable a provider in", reterr);
+    if (error != 0)
+        return error;
     /* After switches are enabled: Windows accepts only events that are logged. */
     bool switches = (config->kernel & EW_ETW_CSWITCH) != 0;
     ew_etw_pmc_enable(session->api, session->handle, switches ? config->counters : 0,
@@ -465,24 +496,44 @@ static int start_this_way(struct ew_etw_session *session, bool system_providers,
     if (error != 0)
         return error;
     session->lost = (struct ew_etw_lost){0};
+    session->refused = session->unprivileged;
     error = configure(session, reterr);
     if (error != 0)
         (void)ew_etw_session_halt(session);
     return error;
 }
 
+/* Without the privilege Windows refuses a session that profiles as a whole. */
+static int check_privilege(struct ew_etw_session *session, struct ew_error *reterr)
+{
+    const struct ew_etw_api *api = session->api;
+    struct ew_etw_session_config *config = &session->config;
+    bool profiles =
+        (config->kernel & EW_ETW_PROFILE) != 0 || config->stacks != 0 || config->profile_100ns != 0;
+    uint32_t rc = api->enable_privilege(api->ctx, profile_privilege);
+    if (rc == 0 || !profiles)
+        return 0;
+    (void)ew_etw_fail(&session->unprivileged, rc, "cannot profile in", session->name);
+    if (config->optional && (config->kernel & ~(uint32_t)EW_ETW_PROFILE) != 0) {
+        config->kernel &= ~(uint32_t)EW_ETW_PROFILE;
+        config->stacks = config->profile_100ns = 0;
+        return 0;
+    }
+    if (reterr != NULL)
+        *reterr = session->unprivileged;
+    return session->unprivileged.code;
+}
+
 int ew_etw_session_restart(struct ew_etw_session *session, struct ew_error *reterr)
 {
     const struct ew_etw_api *api = session->api;
     const struct ew_etw_session_config *config = &session->config;
-    bool profiles =
-        (config->kernel & EW_ETW_PROFILE) != 0 || config->stacks != 0 || config->profile_100ns != 0;
     (void)ew_etw_session_halt(session);
-    uint32_t rc = api->enable_privilege(api->ctx, profile_privilege);
-    if (rc != 0 && profiles)
-        return ew_etw_fail(reterr, rc, "cannot profile in", session->name);
-    int error = config->way == EW_ETW_WAY_PROVIDERS ? start_this_way(session, true, reterr)
-                                                    : start_this_way(session, false, reterr);
+    int error = check_privilege(session, reterr);
+    if (error != 0)
+        return error;
+    error = config->way == EW_ETW_WAY_PROVIDERS ? start_this_way(session, true, reterr)
+                                                : start_this_way(session, false, reterr);
     /* What both ways need alike is not tried twice: a free logger, and a free name. */
     bool another_way = config->way == EW_ETW_WAY_ANY && error != 0 && error != ETWATCH_ELIMIT &&
                        error != ETWATCH_ESTATE &&
@@ -544,25 +595,43 @@ static int take_config(struct ew_etw_session *session,
     return error == 0 ? copy_providers(session, reterr) : error;
 }
 
-/* A name held by a running etwatch is skipped: its session must not be stopped. */
-static int claim_name(struct ew_etw_session *session, struct ew_error *reterr)
+/* Gives the session the name of that number (len: the length without it) and claims it. False: a
+ * running etwatch holds the name. */
+static bool take_number(struct ew_etw_session *session, size_t len, char number)
+{
+    const struct ew_etw_api *api = session->api;
+    if (number > '1' && len + 3 <= sizeof session->name) {
+        session->name[len] = '-';
+        session->name[len + 1] = number;
+        session->name[len + 2] = '\0';
+    }
+    if (!ew_etw_wide_name(session->name, session->wide))
+        return false;
+    if (api->claim != NULL)
+        session->claim = api->claim(api->ctx, session->wide);
+    return api->claim == NULL || session->claim != NULL;
+}
+
+/* A name held by a running etwatch is skipped: its session must not be stopped. So is the name of a
+ * session that cannot be stopped, because a user with more rights left it behind. */
+static int start_by_name(struct ew_etw_session *session, struct ew_error *reterr)
 {
     const struct ew_etw_api *api = session->api;
     size_t len = strlen(session->name);
-    if (api->claim == NULL)
-        return 0;
-    for (char number = '1'; number <= '9' && session->claim == NULL; number++) {
-        if (number > '1' && len + 3 <= sizeof session->name) {
-            session->name[len] = '-';
-            session->name[len + 1] = number;
-            session->name[len + 2] = '\0';
-        }
-        if (ew_etw_wide_name(session->name, session->wide))
-            session->claim = api->claim(api->ctx, session->wide);
+    int error = 0;
+    for (char number = '1'; number <= '9'; number++) {
+        if (!take_number(session, len, number))
+            continue;
+        error = ew_etw_session_restart(session, reterr);
+        if (error != ETWATCH_ESTATE || !session->not_ours)
+            return error;
+        if (session->claim != NULL)
+            api->release(api->ctx, session->claim);
+        session->claim = NULL;
     }
-    if (session->claim != NULL)
-        return 0;
     session->name[len] = '\0';
+    if (error != 0)
+        return error;
     ew_error_set(reterr, ETWATCH_ELIMIT, 0, "nine sessions '%.60s' are in use", session->name);
     ew_error_fix(reterr, "stop one of the other running etwatch processes");
     return ETWATCH_ELIMIT;
@@ -577,9 +646,7 @@ int ew_etw_session_start(const struct ew_etw_api *api, const struct ew_etw_sessi
     session->api = api;
     int error = take_config(session, config, reterr);
     if (error == 0)
-        error = claim_name(session, reterr);
-    if (error == 0)
-        error = ew_etw_session_restart(session, reterr);
+        error = start_by_name(session, reterr);
     if (error != 0) {
         ew_etw_session_stop(session);
         return error;
@@ -590,8 +657,8 @@ int ew_etw_session_start(const struct ew_etw_api *api, const struct ew_etw_sessi
 
 /* ------------------------------------------------------------------------ control */
 
-/* QUERY and STOP both return the losses. */
-static bool control_and_read_totals(struct ew_etw_session *session, uint32_t code)
+/* QUERY and STOP both return the losses. 0, or the Windows error code. */
+static uint32_t control_and_read_totals(struct ew_etw_session *session, uint32_t code)
 {
     struct ew_etw_room room;
     const struct ew_etw_properties *p = &room.properties;
@@ -600,7 +667,7 @@ static bool control_and_read_totals(struct ew_etw_session *session, uint32_t cod
         session->api->control(session->api->ctx, 0, session->wide, &room.properties, code);
     /* MORE_DATA: a name did not fit. The figures are complete, and a session has been stopped. */
     if (rc != 0 && rc != EW_WIN_MORE_DATA)
-        return false;
+        return rc;
     session->lost = (struct ew_etw_lost){
         .events = p->events_lost,
         .buffers = (uint64_t)p->log_buffers_lost + p->real_time_buffers_lost,
@@ -612,12 +679,13 @@ static bool control_and_read_totals(struct ew_etw_session *session, uint32_t cod
         .buffers_written = p->buffers_written,
         .buffer_kb = p->buffer_kb,
     };
-    return true;
+    return 0;
 }
 
 bool ew_etw_session_halt(struct ew_etw_session *session)
 {
-    bool stopped = session->handle == 0 || control_and_read_totals(session, EW_ETW_CONTROL_STOP);
+    bool stopped =
+        session->handle == 0 || control_and_read_totals(session, EW_ETW_CONTROL_STOP) == 0;
     session->handle = 0;
     return stopped;
 }
@@ -631,7 +699,9 @@ struct ew_etw_lost ew_etw_session_lost(struct ew_etw_session *session)
 
 bool ew_etw_session_totals(struct ew_etw_session *session, struct ew_etw_totals *ret_totals)
 {
-    bool runs = session->handle != 0 && control_and_read_totals(session, EW_ETW_CONTROL_QUERY);
+    /* A query that fails otherwise says nothing about the session. */
+    bool runs = session->handle != 0 &&
+                control_and_read_totals(session, EW_ETW_CONTROL_QUERY) != EW_WIN_INSTANCE_NOT_FOUND;
     *ret_totals = session->totals;
     return runs;
 }
@@ -721,6 +791,11 @@ uint32_t ew_etw_session_kernel(const struct ew_etw_session *session)
 const struct ew_etw_pmc *ew_etw_session_pmc(const struct ew_etw_session *session)
 {
     return &session->pmc;
+}
+
+const struct ew_error *ew_etw_session_refused(const struct ew_etw_session *session)
+{
+    return session->refused.code == 0 ? NULL : &session->refused;
 }
 
 bool ew_etw_session_took_over(const struct ew_etw_session *session)

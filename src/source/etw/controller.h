@@ -8,7 +8,7 @@
  * that begin with it and a dash are ours.
  *
  * A session that a running etwatch uses is not an orphan: later instances append a number to the
- * name.
+ * name. They do so too where an orphan cannot be stopped, because its user had more rights.
  */
 #ifndef EW_SOURCE_ETW_CONTROLLER_H
 #define EW_SOURCE_ETW_CONTROLLER_H
@@ -52,6 +52,8 @@ struct ew_etw_session_config {
     uint32_t provider_count;
     uint32_t counters; /* EW_HAS_PMC: hardware counters that switches should carry */
     uint32_t way;      /* enum ew_etw_way */
+    /* Providers, stacks and profiling may be refused: the session then starts without them. */
+    bool optional;
 };
 
 struct ew_etw_session;
@@ -92,6 +94,8 @@ const char *ew_etw_session_name(const struct ew_etw_session *session);
 uint32_t ew_etw_session_kernel(const struct ew_etw_session *session);
 /* The counters that its switches carry, and why others are missing; as of its last start. */
 const struct ew_etw_pmc *ew_etw_session_pmc(const struct ew_etw_session *session);
+/* Why the session runs without an optional part, as of its last start; NULL: it has all. */
+const struct ew_error *ew_etw_session_refused(const struct ew_etw_session *session);
 /* Whether a session that was left behind was replaced. */
 bool ew_etw_session_took_over(const struct ew_etw_session *session);
 

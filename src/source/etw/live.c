@@ -431,6 +431,11 @@ static uint32_t unproven(const struct ew_source *source)
     return ew_tally_unproven(((const struct live *)source)->accounting.tally);
 }
 
+static const struct ew_error *refused(const struct ew_source *source)
+{
+    return ew_etw_consumer_refused(((const struct live *)source)->consumer);
+}
+
 static int wake_fd(struct ew_source *source)
 {
     (void)source;
@@ -452,4 +457,5 @@ const struct ew_source_ops ew_source_etw = {
     .set_kernel = set_kernel,
     .unavailable_reason = unavailable_reason,
     .unproven = unproven,
+    .refused = refused,
 };

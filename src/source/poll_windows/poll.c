@@ -193,6 +193,9 @@ static int drain(struct ew_source *source, uint64_t now_ns, const struct ew_fact
         while (ew_listing_next(&listing, &listed) > 0)
             read_watched(poll, &listed);
     }
+    /* Start times of new processes are on the raw clock, which drifts from that of the list. */
+    if ((fresh || poll->base.tree_changed) && poll->system.zero)
+        poll->system.raw_zero = poll->system.zero(poll->system.ctx);
     if (fresh || poll->base.tree_changed)
         decide_all(poll, &whole);
     end_gone(poll);
