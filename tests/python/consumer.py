@@ -456,6 +456,10 @@ except Exception as error: print(type(error).__name__, error)
         f"{provider}  level", f"{provider}  keywords",
         "cpu_sampling_hz  a rate of a live ETW session, and a session that another program started is read as it is",
         "PageFault  no event can match"])
+    # Of a provider that Windows would filter the library applies what it can, but only to a session of another program.
+    consumer = etwatch.ETWConsumer(etwatch.ETWProvider("Microsoft-Windows-DxgKrnl", pids=(7,), ids=(178,)))
+    check_eq([(one.provider, one.pids, one.ids) for foreign in (True, False) for one in consumer._provider_filters(foreign)],
+             [("Microsoft-Windows-DxgKrnl", (7,), (178,)), ("Microsoft-Windows-DxgKrnl", (), ())])
     lines.pop(1)
     check(lines[4].startswith("ETWSessionError session 'Nothing' is not running"), lines[4])
     check_in("logman start", lines[4])
