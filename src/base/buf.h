@@ -62,7 +62,7 @@ size_t ew_buf_screen(struct ew_buf *buf, const char *text, size_t len, size_t co
 
 /* Whether a terminal interprets this character: a control, a line separator, a mark of direction;
  * EW_UTF8_INVALID too. */
-bool ew_text_acts_on_terminal(uint32_t code);
+bool ew_buf_acts_on_terminal(uint32_t code);
 
 /*
  * The same for hot loops: the caller has reserved the space, `at` is where to write; the new end is

@@ -26,7 +26,7 @@ void ew_prometheus_label(struct ew_buf *out, const char *text)
         size_t used = ew_utf8_decode(text, len, &code);
         if (*text == '\n')
             ew_buf_text(out, "\\n");
-        else if (ew_text_acts_on_terminal(code)) /* /metrics is read in terminals too */
+        else if (ew_buf_acts_on_terminal(code)) /* /metrics is read in terminals too */
             ew_buf_text(out, "\xef\xbf\xbd");
         else if (*text == '\\' || *text == '"') {
             ew_buf_char(out, '\\');

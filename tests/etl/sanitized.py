@@ -13,7 +13,7 @@ import re
 import subprocess
 import time
 
-from lib import ROOT, cases, check, check_eq, main, skip
+from lib import ROOT, cases, check, check_eq, main, skip, temp_dir
 
 PROGRAM = os.path.join(ROOT, "build-address-undefined", "etwatch")
 CORPUS = os.path.join(ROOT, "tests", "fuzz", "corpus")
@@ -57,6 +57,15 @@ def judge(arguments, path, code, err, codes):
     return f"{arguments} {path}: {code}: {err.decode(errors='replace')[-600:]}"
 
 
+def name_by_content(path, folder):
+    """compare and serve find the format by the name of the file."""
+    with open(path, "rb") as file:
+        kind = "pftrace" if file.read(1) == b"\x0a" else "etl"
+    name = os.path.join(folder, f"{os.path.basename(path)}.{kind}")
+    os.symlink(path, name)
+    return name
+
+
 def ask(port, path):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     with contextlib.closing(connection):
@@ -93,11 +102,15 @@ def no_command_reads_beyond_its_memory_or_relies_on_undefined_behaviour(target):
         skip("there is no build-address-undefined")
     paths = sorted(glob.glob(os.path.join(CORPUS, target, "*")))
     check(paths, "no inputs")
-    commands = COMMANDS + COMPARE if target in RECORDINGS else FIRST + COMPARE if target in JSON else FIRST
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    commands = COMMANDS if target in RECORDINGS else FIRST
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool, temp_dir() as folder:
         found = list(pool.map(lambda one: attempt(*one), [(command, path) for command in commands for path in paths]))
+        if target in RECORDINGS | JSON:
+            found += pool.map(lambda one: attempt(*one), [(command, path) for command in COMPARE for path in paths])
         if target in RECORDINGS:
-            found += pool.map(attempt_serve, paths)
+            named = [name_by_content(path, folder) for path in paths]
+            found += pool.map(lambda one: attempt(*one), [(command, path) for command in COMPARE for path in named])
+            found += pool.map(attempt_serve, named)
     check_eq([text for text in found if text], [], "what the sanitizers found")
 
 
