@@ -264,7 +264,7 @@ static char *json_escape(char *at, uint32_t code)
  * separators (some readers of JSON Lines take them for line ends too), marks that change the
  * direction of text.
  */
-static bool acts_on_terminal(uint32_t code)
+bool ew_buf_acts_on_terminal(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
            (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F ||
@@ -287,7 +287,7 @@ char *ew_raw_json_string(char *at, const char *text, size_t len)
         uint32_t code;
         size_t taken = ew_utf8_decode(text + i, len - i, &code);
         bool bad = code == EW_UTF8_INVALID;
-        if (!bad && (code < 0x80 || acts_on_terminal(code))) {
+        if (!bad && (code < 0x80 || ew_buf_acts_on_terminal(code))) {
             at = json_escape(at, code);
         } else {
             memcpy(at, bad ? replacement : text + i, bad ? sizeof replacement - 1 : taken);
@@ -372,7 +372,8 @@ void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len)
     for (size_t i = 0; i < len;) {
         uint32_t code;
         size_t taken = ew_utf8_decode(text + i, len - i, &code);
-        bool escaped = !buf->csv_raw && acts_on_terminal(code) && code != '\n' && code != '\t';
+        bool escaped =
+            !buf->csv_raw && ew_buf_acts_on_terminal(code) && code != '\n' && code != '\t';
         if (code == EW_UTF8_INVALID)
             ew_buf_bytes(buf, replacement, sizeof replacement - 1);
         else if (escaped)
@@ -410,7 +411,7 @@ size_t ew_buf_screen(struct ew_buf *buf, const char *text, size_t len, size_t co
         }
         uint32_t code;
         size_t taken = ew_utf8_decode(text + i, len - i, &code);
-        bool bad = acts_on_terminal(code);
+        bool bad = ew_buf_acts_on_terminal(code);
         size_t wide = bad ? 1 : ew_utf8_columns(code);
         bool last = i + taken == len;
         if (used + wide > columns || (used + wide == columns && !last)) {

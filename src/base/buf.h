@@ -60,6 +60,10 @@ void ew_buf_csv_field(struct ew_buf *buf, const char *text, size_t len);
  * (truncated text ends with '+'). Returns the number of columns used. */
 size_t ew_buf_screen(struct ew_buf *buf, const char *text, size_t len, size_t columns);
 
+/* Whether a terminal interprets this character: a control, a line separator, a mark of direction;
+ * EW_UTF8_INVALID too. */
+bool ew_buf_acts_on_terminal(uint32_t code);
+
 /*
  * The same for hot loops: the caller has reserved the space, `at` is where to write; the new end is
  * returned. Between ew_buf_reserve and ew_buf_take nothing else may use the buffer.

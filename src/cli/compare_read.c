@@ -259,7 +259,8 @@ static int take_bytes(void *ctx, const void *bytes, size_t len)
             reader->line = line;
             reader->size = size;
         }
-        memcpy(reader->line + reader->len, at, part);
+        if (part > 0) /* an empty first line: there is no buffer yet */
+            memcpy(reader->line + reader->len, at, part);
         reader->len += part;
         if (end == NULL)
             break;

@@ -139,7 +139,8 @@ static void put_process(struct ew_buf *out, const struct etwatch_gpu_process *p)
     ew_buf_u64(out, p->pid);
     if (p->state == ETWATCH_GPU_FAILED) {
         ew_buf_text(out, ": no records: ");
-        ew_buf_text(out, p->problem != NULL ? p->problem : "unknown reason");
+        const char *problem = p->problem != NULL ? p->problem : "unknown reason";
+        (void)ew_buf_screen(out, problem, strlen(problem), 200);
         ew_buf_char(out, '\n');
         return;
     }

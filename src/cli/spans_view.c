@@ -433,7 +433,7 @@ static void put_group(struct ew_buf *out, const struct etwatch_span_group *group
     }
     if (group->count > 1 && etwatch_span_group_text(group, why, sizeof why) >= 0) {
         ew_buf_text(out, "  slow: ");
-        ew_buf_text(out, why);
+        (void)ew_buf_screen(out, why, strlen(why), sizeof why); /* quotes names of processes */
         ew_buf_char(out, '\n');
     }
     if (group->incomplete > 0) {

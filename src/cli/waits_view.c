@@ -212,7 +212,8 @@ static void put_thread(struct ew_buf *out, uint32_t tid, const char *name)
         ew_buf_text(out, "(idle, interrupt)");
         return;
     }
-    ew_buf_text(out, name == NULL ? "?" : name);
+    name = name == NULL ? "?" : name;
+    (void)ew_buf_screen(out, name, strlen(name), 64);
     ew_buf_text(out, " (");
     ew_buf_u64(out, tid);
     ew_buf_char(out, ')');

@@ -68,7 +68,7 @@ void ew_os_thread_drop_rights(void);
  * For programs, not for a library in a foreign process: restricts this process and its later
  * threads to what a reader of recordings needs (what is open, memory, time), or what a monitor
  * that is already open needs. Other system calls fail. Cannot be undone. The reader also loses
- * every privilege; see ew_os_file_keep for its files. 1: the filter is in force. 0: the system has
+ * every privilege; see ew_os_file_keep for its files. 1: the filter is effective. 0: the system has
  * no such filter, or the build was made for a sanitizer, which needs other calls. -errno: the
  * system has filters and refuses this one.
  */

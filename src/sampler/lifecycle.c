@@ -7,8 +7,8 @@
  *
  * Lifecycle facts and readings arrive through different channels of a source, so either may be
  * first: a reading of an unknown process creates it, and an exit waits for the last readings. Late
- * data of a process that has already left, or whose exit a full table refused, is recognized by the
- * list of recent exits; otherwise it would create a process that never ends.
+ * data of a process that has already left, or that exited while the table was full, is recognized
+ * by the list of recent exits; otherwise it would create a process that never ends.
  */
 #include "sampler/internal.h"
 

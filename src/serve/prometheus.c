@@ -24,10 +24,10 @@ void ew_prometheus_label(struct ew_buf *out, const char *text)
     while (len > 0) {
         uint32_t code;
         size_t used = ew_utf8_decode(text, len, &code);
-        if (code == EW_UTF8_INVALID)
-            ew_buf_text(out, "\xef\xbf\xbd");
-        else if (*text == '\n')
+        if (*text == '\n')
             ew_buf_text(out, "\\n");
+        else if (ew_buf_acts_on_terminal(code)) /* /metrics is read in terminals too */
+            ew_buf_text(out, "\xef\xbf\xbd");
         else if (*text == '\\' || *text == '"') {
             ew_buf_char(out, '\\');
             ew_buf_char(out, *text);

@@ -192,7 +192,7 @@ def a_command_says_that_its_filter_is_refused(arguments):
         check_eq(done.code, 0, done.err)
         check_eq(done.err.splitlines().count(REFUSED), 1, f"message in {done.err!r}")
         check(done.out != "", "no output")
-        check(REFUSED not in run(words).err, "the message although the filter is in force")
+        check(REFUSED not in run(words).err, "the message although the filter is effective")
 
 
 @test

@@ -3,14 +3,21 @@
 
 Each case builds the same attack at the sizes N and 4N and runs the commands that read recordings. User
 CPU time and peak memory may grow at most linearly (factor 6 for 4 times the bytes, because small runs have
-a fixed share), and memory stays below 64 MB + SHARE bytes per byte of the file. No time is compared with
-a clock: a run below 50 ms is too short to judge and passes.
+a fixed share), memory stays below 64 MB + SHARE bytes per byte of the file, and CPU time below FREE_S + SLOW times what
+SECURITY.md states per byte: an attack that is expensive at every size does not grow. CPU time is not elapsed time, and SLOW
+is for machines that are slow or shared. A run below 50 ms is too short to judge its growth.
 """
+import contextlib
+import http.client
+import json
 import os
+import re
 import resource
+import signal
 import struct
 import sys
 import tempfile
+import time
 import uuid
 import zlib
 
@@ -21,7 +28,11 @@ MB = 1 << 20
 FIXED = 64 * MB
 SHARE = 128         # bytes of memory per byte of a file
 RATIO = 6.0         # for a file that is four times as large
-SHORT_S = 0.05      # user time below which a run is not judged
+SHORT_S = 0.05      # user time below which growth is not judged
+FREE_S = 1.0        # user time that any file may take
+STATED_S = 1e-6     # user time per byte that SECURITY.md states,
+SLOW = 20           # times this
+EXPANDS = {".pftrace": (1 << 20, 64), ".etl": (16 << 20, 64)}  # decompressed bytes that are read: fixed, per byte
 PROVIDER = "11111111-2222-3333-4444-555555555555"
 
 # --------------------------------------------------------------------------- running
@@ -29,7 +40,7 @@ PROVIDER = "11111111-2222-3333-4444-555555555555"
 
 def measure(command, path):
     """(user seconds, peak bytes, exit code, message) of one run."""
-    argv = [ETWATCH, *command, path]
+    argv = [ETWATCH, *command, path] if command[0] != "compare" else [ETWATCH, *command, path, path]
     with tempfile.TemporaryFile() as err:
         pid = os.fork()
         if pid == 0:
@@ -46,12 +57,52 @@ def measure(command, path):
     return usage.ru_utime, usage.ru_maxrss * 1024, os.waitstatus_to_exitcode(status), message
 
 
+def measure_serve(path):
+    """The same of a server that has read the file; its processes are added up."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
+        os.dup2(writer, 2)
+        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+        os.execv(ETWATCH, [ETWATCH, "serve", "--listen", "127.0.0.1:0", path])
+    os.close(writer)
+    message = b""
+    with os.fdopen(reader, "rb") as err:
+        for line in err:
+            message += line
+            found = re.search(rb"serving http://127.0.0.1:(\d+)/", line)
+            if found:
+                wait_for_end_of_recording(int(found[1]))
+                os.kill(pid, signal.SIGTERM)
+                message += err.read()
+    _, status, usage = os.wait4(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime, usage.ru_maxrss * 1024, 0 if code == 143 else code, message.decode(errors="replace")
+
+
+def wait_for_end_of_recording(port):
+    deadline = time.monotonic() + 120
+    with contextlib.suppress(OSError, http.client.HTTPException):  # it has ended by itself
+        while time.monotonic() < deadline:
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+                connection.request("GET", "/api/v1/meta")
+                if json.loads(connection.getresponse().read())["ended"]:
+                    return
+            time.sleep(0.05)
+
+
 REPORT, REPORT_P = ("report", "--json"), ("report", "--json", "-p", "1000")
 EVENTS, EVENTS_P = ("events", "--json"), ("events", "--json", "-p", "1000")
 EXPORT, WAITS = ("export", "-f", "arrow"), ("waits",)
 TEXT, SAMPLES_P = ("report",), ("export", "-f", "csv", "--table", "samples", "-p", "1000")
 PERFETTO_P = ("export", "-f", "perfetto", "-p", "1000")
 SAMPLES = ("export", "-f", "csv", "--table", "samples")
+DETAILS, DETAILS_P = ("report", "--json", "--threads", "--images"), ("report", "--json", "--threads", "--images", "-p", "1000")
+COMPARE, SERVE, WAITS_P = ("compare", "--json"), ("serve",), ("waits", "-p", "1000")
 
 
 def grows_linearly(make, size, suffix, commands):
@@ -63,8 +114,10 @@ def grows_linearly(make, size, suffix, commands):
                 sizes.append(file.write(make(size * factor)))
         for command in commands:
             what = " ".join(command)
-            small = measure(command, paths[0])
-            large = measure(command, paths[1])
+            if command == SERVE:
+                small, large = measure_serve(paths[0]), measure_serve(paths[1])
+            else:
+                small, large = measure(command, paths[0]), measure(command, paths[1])
             if "-v" in sys.argv or os.environ.get("HOSTILE_VERBOSE"):
                 print(f"# {what}: {sizes[0]} -> {sizes[1]} bytes, {small[0]:.3f} -> {large[0]:.3f} s, "
                       f"{small[1] / MB:.0f} -> {large[1] / MB:.0f} MB, exit {small[2]} {large[2]} {large[3].strip()[:100]}",
@@ -76,6 +129,10 @@ def grows_linearly(make, size, suffix, commands):
             if large[0] >= SHORT_S:
                 check(large[0] <= bound * max(small[0], SHORT_S / 2),
                       f"{what}: {small[0]:.3f} s for {sizes[0]} bytes, {large[0]:.3f} s for {sizes[1]}")
+            fixed, share = EXPANDS[suffix] if make in COMPRESSED else (0, 1)
+            for took, size_of in ((small[0], sizes[0]), (large[0], sizes[1])):
+                limit = FREE_S + SLOW * STATED_S * (fixed + share * size_of)
+                check(took <= limit, f"{what}: {took:.3f} s for {size_of} bytes, at most {limit:.3f}")
             for took, size_of in ((small[1], sizes[0]), (large[1], sizes[1])):
                 check(took <= FIXED + SHARE * size_of, f"{what}: {took / MB:.0f} MB for {size_of} bytes")
 
@@ -303,23 +360,24 @@ def wide_table(count):
     return etl(events())
 
 
+COMPRESSED = {bundle_bomb, event_bomb, empty_blocks, large_buffers, dense_buffers}
 CASES = [
     ("compressed bundles", bundle_bomb, 6_000_000, ".pftrace", (REPORT, EVENTS)),
     ("compressed empty events", event_bomb, 2_000_000, ".pftrace", (REPORT, EVENTS)),
     ("empty events", plain_events, 200_000, ".pftrace", (REPORT, EVENTS, EXPORT)),
-    ("Windows events in one bundle", etw_bomb, 600_000, ".pftrace", (REPORT, EVENTS, WAITS)),
-    ("long strings", long_strings, 300_000, ".pftrace", (REPORT, EVENTS, SAMPLES, EXPORT)),
-    ("a chain of parents", chain_pftrace, 2000, ".pftrace", (REPORT_P, EVENTS_P)),
-    ("chosen start times", chosen_starts, 8000, ".pftrace", (REPORT, EVENTS, EXPORT)),
-    ("many processes", many_rows, 5000, ".pftrace", (REPORT, SAMPLES)),
+    ("Windows events in one bundle", etw_bomb, 600_000, ".pftrace", (REPORT, EVENTS, WAITS, WAITS_P)),
+    ("long strings", long_strings, 300_000, ".pftrace", (REPORT, EVENTS, SAMPLES, EXPORT, DETAILS_P, COMPARE, SERVE)),
+    ("a chain of parents", chain_pftrace, 2000, ".pftrace", (REPORT_P, EVENTS_P, DETAILS_P, SERVE)),
+    ("chosen start times", chosen_starts, 8000, ".pftrace", (REPORT, EVENTS, EXPORT, COMPARE, SERVE)),
+    ("many processes", many_rows, 5000, ".pftrace", (REPORT, SAMPLES, DETAILS, COMPARE, SERVE)),
     ("empty deflate blocks", empty_blocks, 100_000, ".pftrace", (REPORT,)),
     ("priorities at the end of the range", priorities, 1000, ".pftrace", (EVENTS,)),
-    ("a chain of parents", chain_etl, 2000, ".etl", (REPORT_P, EVENTS_P, SAMPLES_P, PERFETTO_P)),
-    ("one id started again and again", same_pid, 5000, ".etl", (REPORT, EVENTS)),
+    ("a chain of parents", chain_etl, 2000, ".etl", (REPORT_P, EVENTS_P, SAMPLES_P, PERFETTO_P, DETAILS_P, WAITS_P, SERVE)),
+    ("one id started again and again", same_pid, 5000, ".etl", (REPORT, EVENTS, DETAILS, DETAILS_P, SERVE)),
     ("one id with many lifetimes", same_pid_late_readers, 6000, ".etl", (EVENTS, EXPORT)),
-    ("a bit map", bit_map, 2000, ".etl", (EVENTS, REPORT)),
+    ("a bit map", bit_map, 7500, ".etl", (EVENTS, REPORT)),
     ("many kinds", many_kinds, 8000, ".etl", (REPORT, TEXT, EVENTS)),
-    ("threads far apart", many_threads, 2000, ".etl", (REPORT, EVENTS)),
+    ("threads far apart", many_threads, 2000, ".etl", (REPORT, EVENTS, DETAILS, SERVE)),
     ("large buffers", large_buffers, 60, ".etl", (REPORT, EVENTS)),
     ("dense buffers", dense_buffers, 200, ".etl", (REPORT, EVENTS)),
     ("a wide table", wide_table, 1000, ".etl", (EXPORT + ("--typed",), EVENTS)),
