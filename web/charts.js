@@ -81,7 +81,7 @@ export class Chart {
     return length > 72e6 ? day(ms) : clock(ms, step < 1000 ? 3 : 0);
   }
 
-  /** The ticks of the axis: as many digits as tell them apart. @param {number[]} ticks seconds */
+  /** The ticks of the axis: as many digits as their steps need. @param {number[]} ticks seconds */
   ticks(ticks) {
     const step = ticks.length > 1 ? ticks[1] - ticks[0] : 1, digits = step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3;
     const days = this.times.length > 1 && this.times.length * (this.times[1] - this.times[0]) > 72e6;
