@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from lib import ETWATCH, ROOT, check, check_eq, main, skip, temp_dir, test
+from lib import ETWATCH, ROOT, check, check_eq, json_lines, main, run, skip, temp_dir, test
 from servekit import serve, wait_for
 from toolkit import need, python
 
@@ -36,6 +36,8 @@ def rules_and_dashboard_use_only_names_that_are_served():
     # Those of a push and of a store are served only with --otlp and --store.
     with open(os.path.join(ROOT, "src", "serve", "prometheus.c"), encoding="utf-8") as file:
         served |= set(re.findall(r'"(etwatch_(?:otlp|store)_\w+)"', file.read()))
+    # Those of GPUs and energy meters are served only where there are some.
+    served |= {m["prometheus"] for m in json_lines(run(["metrics", "--json"]).out) if m.get("group") == "devices" and m.get("prometheus")}
     for path in ("prometheus/etwatch.rules.yml", "grafana/etwatch.json"):
         with open(os.path.join(PACKAGING, path), encoding="utf-8") as file:
             used = names_in(file.read())
