@@ -203,14 +203,15 @@ const modes = {
     say("listed", await page.locator(".bar .count").textContent());
     const frames = await page.evaluate(() => new Promise((done) => {
       const scroll = document.querySelector(".scroll"), times = [];
-      let last = performance.now(), rows = 0;
+      let last = performance.now(), rows = 0, changes = 0;
+      new MutationObserver((list) => { changes += list.length; }).observe(scroll, { childList: true, subtree: true, attributes: true, characterData: true });
       const step = (now) => {
         times.push(now - last);
         last = now;
         scroll.scrollTop += 137;
         rows = Math.max(rows, document.querySelectorAll(".row.item").length);
         if (times.length < 240) requestAnimationFrame(step);
-        else { times.sort((a, b) => a - b); done({ rows, median: times[120], p95: times[228], top: scroll.scrollTop }); }
+        else { times.sort((a, b) => a - b); done({ rows, changes: changes / times.length, median: times[120], p95: times[228], top: scroll.scrollTop }); }
       };
       requestAnimationFrame(step);
     }));

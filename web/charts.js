@@ -81,7 +81,7 @@ export class Chart {
     return length > 72e6 ? day(ms) : clock(ms, step < 1000 ? 3 : 0);
   }
 
-  /** The ticks of the axis: as many digits as tell them apart. @param {number[]} ticks seconds */
+  /** The ticks of the axis: as many digits as their steps need. @param {number[]} ticks seconds */
   ticks(ticks) {
     const step = ticks.length > 1 ? ticks[1] - ticks[0] : 1, digits = step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3;
     const days = this.times.length > 1 && this.times.length * (this.times[1] - this.times[0]) > 72e6;
@@ -131,7 +131,7 @@ export class Chart {
 
   /** Starts, exits, alerts. @param {any} u */
   drawMarks(u) {
-    let free = -Infinity; // texts of marks that are close together would cover each other
+    const rows = [-Infinity, -Infinity, -Infinity]; // where each row of texts is free: close ones would cover each other
     for (const mark of [...this.marks].sort((a, b) => a.t - b.t)) {
       const x = u.valToPos(mark.t / 1000, "x", true);
       if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
@@ -145,9 +145,11 @@ export class Chart {
       u.ctx.stroke();
       u.ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
       u.ctx.textAlign = "left";
-      const below = x < free, width = u.ctx.measureText(mark.text).width + 8 * devicePixelRatio;
-      if (!below || mark.text === "exit") u.ctx.fillText(mark.text, x + 4 * devicePixelRatio, u.bbox.top + (below ? 26 : 12) * devicePixelRatio);
-      free = Math.max(free, x + width);
+      const row = rows.findIndex((free) => free <= x);
+      if (row >= 0) {
+        u.ctx.fillText(mark.text, x + 4 * devicePixelRatio, u.bbox.top + (12 + 14 * row) * devicePixelRatio);
+        rows[row] = x + u.ctx.measureText(mark.text).width + 8 * devicePixelRatio;
+      }
       u.ctx.restore();
     }
   }

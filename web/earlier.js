@@ -43,7 +43,7 @@ export class Earlier {
 
   draw() {
     const wanted = view.query.toLowerCase(), found = this.found.filter((p) => `${p.name} ${p.pid} ${p.user}`.toLowerCase().includes(wanted));
-    this.state.textContent = `${found.length} processes with records in this range${found.length > ROWS ? `, the latest ${ROWS} are listed: search, or choose a shorter range` : ""}`;
+    this.state.textContent = `${found.length} process${found.length === 1 ? "" : "es"} with records in this range${found.length > ROWS ? `, the latest ${ROWS} are listed: search, or choose a shorter range` : ""}`;
     this.rows.replaceChildren(...found.slice(0, ROWS).map((p) => {
       const live = store.processes.get(p.id), running = live && !live.exit_ms, end = p.exit_ms ?? p.last_ms;
       const query = running ? (view.span === 60e3 ? "" : `?span=${view.span}`) : "";

@@ -44,10 +44,12 @@ export function overview() {
   const past = button("Earlier", "Processes of the history on disk, also of earlier runs", () => { view.earlier = !view.earlier; writeAddress(); choose(); update(); });
   past.hidden = !earlier;
   past.id = "earlier";
+  const exports = exportBar([["CSV", "The rows of the table", () => saveCsv("processes", table.csv())], ["PNG", "The charts", () => savePng("overview", store.meta.host ?? "etwatch")]]);
   const choose = () => {
     const shown = Boolean(earlier && view.earlier);
     past.setAttribute("aria-pressed", String(shown));
     table.element.hidden = shown;
+    for (const part of [tree, all, total, exports]) part.hidden = shown;
     if (earlier) earlier.element.hidden = !shown;
   };
   search.addEventListener("input", () => { view.query = search.value; writeAddress(); table.update(); update(); });
@@ -71,7 +73,7 @@ export function overview() {
   };
   const notice = store.meta.fallback ? el("p", { class: "notice" }, store.meta.fallback) : null;
   main.replaceChildren(...(notice ? [notice] : []), el("h1", { class: "visually-hidden" }, "Overview"), tiles, alertCard, spanCard,
-    el("div", { class: "bar" }, search, total, tree, all, past, exportBar([["CSV", "The rows of the table", () => saveCsv("processes", table.csv())], ["PNG", "The charts", () => savePng("overview", store.meta.host ?? "etwatch")]])), table.element, ...(earlier ? [earlier.element] : []));
+    el("div", { class: "bar" }, search, total, tree, all, past, exports), table.element, ...(earlier ? [earlier.element] : []));
   choose();
   /** @type {Map<number, ReturnType<typeof tile>>} */ const devices = new Map();
   let busy = false;

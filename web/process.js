@@ -97,13 +97,15 @@ export function processPage() {
   };
   stripCard.append(el("h2", {}, "Scheduling"), el("div", { class: "bar" }, openDetails));
   flameCard.hidden = flameCard.hidden || !view.details;
+  const heads = [["Thread", ""], ["TID", "num"], ["CPU time", "num"], ["Waited for a CPU", "num"]].map(([text, kind]) => el("th", { scope: "col", class: kind }, text));
+  const totals = el("section", { class: "card" }, el("h2", {}, "Threads, in total"), el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Threads" }, el("table", { class: "threads" }, el("thead", {}, el("tr", {}, ...heads)), threadRows)));
+  const everything = el("section", { class: "card wide" }, el("h2", {}, "Every value, now and in total"), facts);
   main.replaceChildren(el("div", { class: "title" }, button("←", "All processes (Esc)", () => { location.hash = "#/"; }), name, state, sub), cmdline, figures,
     el("div", { class: "bar" }, resolution, reset, button("Compare…", "With another process, or with another time", () => compareDialog(id, owner.name)),
       exportBar([["CSV", "The values of the charts", () => saveCsv(`process-${owner.pid}`, rows)], ["PNG", "The charts", () => savePng(`process-${owner.pid}`, `${owner.name} ${owner.pid}`)],
         ["Perfetto", "Charts and scheduling as a trace for the Perfetto UI", () => savePerfetto(`process-${owner.pid}`, owner, counters, strip?.lanes() ?? [])]])),
     el("div", { class: "charts" }, cpuCard, spansCard, stripCard, flameCard, ...charts.map((c) => c.chart.card),
-      el("section", { class: "card" }, el("h2", {}, "Threads, in total"), el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Threads" }, el("table", { class: "threads" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Thread"), el("th", { scope: "col", class: "num" }, "TID"), el("th", { scope: "col", class: "num" }, "CPU time"), el("th", { scope: "col", class: "num" }, "Waited for a CPU"))), threadRows))),
-      el("section", { class: "card wide" }, el("h2", {}, "Every value, now and in total"), facts)));
+      totals, everything));
   if (view.details) { flameCard.hidden = !recorded; showDetails(); }
   let busy = false, gone = false, detailSeen = false;
   const update = async () => {
@@ -140,7 +142,10 @@ export function processPage() {
     owner = { pid: detail.pid, name: detail.name ?? "process" };
     name.textContent = detail.name ?? "?";
     document.title = `${detail.name ?? "?"} · etwatch`;
-    const ended = detail.exit_ms ? `exited ${clock(detail.exit_ms)}${detail.exit_signal ? ` by signal ${detail.exit_signal}` : ` with ${detail.exit_code ?? "?"}`}` : "";
+    const how = detail.exit_signal ? ` by signal ${detail.exit_signal}` : detail.exit_code === undefined ? "" : ` with ${detail.exit_code}`;
+    const ended = detail.exit_ms ? `exited ${detail.stored ? day(detail.exit_ms) : clock(detail.exit_ms)}${how}` : detail.stored ? `last seen ${day(detail.last_ms)}` : "";
+    // Of the past only the charts are known.
+    for (const part of [figures, stripCard, spansCard, totals, everything]) if (detail.stored) part.hidden = true;
     sub.textContent = [`PID ${detail.pid}`, detail.user, detail.cgroup, detail.start_ms ? `started ${new Date(detail.start_ms).toLocaleString("en-GB")}` : null].filter(Boolean).join(" · ");
     state.hidden = !ended;
     state.textContent = ended;

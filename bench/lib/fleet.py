@@ -2,7 +2,8 @@
 """fleet: what a real Prometheus needs for 1000 machines that run etwatch serve.
 
 A real server is scraped once a second for a while; a replayer on loopback answers as 1000 hosts with these texts, one
-step further with each scrape of a host. A Prometheus scrapes all of them every 15 s. Stated: its CPU, memory, series, samples a second, and the bytes of a scrape.
+step further with each scrape of a host. A quarter of the names and all values are those of one host alone, so that neither
+the index nor the compression of Prometheus profits from hosts that are alike. A Prometheus scrapes all of them every 15 s. Stated: its CPU, memory, series, samples a second, and the bytes of a scrape.
 """
 import gzip
 import json
@@ -69,15 +70,35 @@ def record(bench, count):
 
 # The replayer is a process of its own, so that its CPU time is not that of the bench.
 REPLAYER = """
-import gzip, http.server, sys, urllib.parse
-texts = [gzip.compress(open(path, 'rb').read(), 1) for path in sys.argv[2:]]
+import gzip, http.server, re, sys, urllib.parse, zlib
+texts = [open(path, encoding='utf-8').read().splitlines() for path in sys.argv[2:]]
 step = {}
+def draw(text, below):
+    return zlib.crc32(text.encode()) % below
+def own_name(found, host):
+    name = found[1]
+    return f'name="{name}-{host}"' if name != 'other' and draw(name + host, 4) == 0 else found[0]
+# Counters of a host differ by a constant, so that they still only grow; gauges by a factor.
+def own(lines, host):
+    for line in lines:
+        if line.startswith('#'):
+            yield line
+            continue
+        series, value = line.rsplit(' ', 1)
+        number = float(value)
+        if '_total' in series:
+            number += draw(series + host, 10**6) / 7
+        elif number not in (0, 1):
+            number *= 1 + draw(host, 1000) / 10000
+        yield re.sub(r'\\bname="([^"]*)"', lambda found: own_name(found, host), series) + f' {number:.10g}'
+def body_of(host, at):
+    return gzip.compress(('\\n'.join(own(texts[at], host)) + '\\n').encode(), 1)
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     def do_GET(self):
         host = urllib.parse.urlsplit(self.path).query
         step[host] = step.get(host, -1) + 1
-        body = texts[min(step[host], len(texts) - 1)]
+        body = body_of(host, min(step[host], len(texts) - 1))
         self.send_response(200)
         self.send_header('Content-Type', 'text/plain; version=0.0.4')
         self.send_header('Content-Encoding', 'gzip')
@@ -88,7 +109,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1024
-Server(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
+if __name__ == '__main__':
+    Server(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
 """
 
 

@@ -177,7 +177,7 @@ static const char *failure_text(int rc)
         return "the process has exited";
     case ETWATCH_EPERM:
         return "not permitted: etwatch drops its rights after the start, so only processes of its "
-               "own user can be changed";
+               "own user without rights can be changed";
     default:
         return "the system refused it";
     }

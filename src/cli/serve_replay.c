@@ -40,12 +40,25 @@ static int put_meta(struct etwatch_trace *trace, struct ew_buf *frames)
     return 0;
 }
 
-static uint64_t number_of(const struct etwatch_trace_event *event, const char *name)
+static const struct etwatch_field *field_of(const struct etwatch_trace_event *event,
+                                            const char *name)
 {
     for (uint32_t i = 0; i < event->field_count; i++)
         if (event->fields[i].name != NULL && strcmp(event->fields[i].name, name) == 0)
-            return event->fields[i].v.u;
-    return 0;
+            return &event->fields[i];
+    return NULL;
+}
+
+static uint64_t number_of(const struct etwatch_trace_event *event, const char *name)
+{
+    const struct etwatch_field *field = field_of(event, name);
+    return field != NULL ? field->v.u : 0;
+}
+
+static double double_of(const struct etwatch_trace_event *event, const char *name)
+{
+    const struct etwatch_field *field = field_of(event, name);
+    return field != NULL && field->type == ETWATCH_FIELD_DOUBLE ? field->v.d : 0;
 }
 
 static void put_loss(struct etwatch_trace *trace, struct etwatch_trace_event *event,
@@ -58,6 +71,32 @@ static void put_loss(struct etwatch_trace *trace, struct etwatch_trace_event *ev
     loss.from_ns = event->t_ns;
     loss.to_ns = event->t_ns;
     ew_wire_loss(frames, &loss);
+}
+
+/* The metric is named by the condition. */
+static void put_alert(struct etwatch_trace *trace, struct etwatch_trace_event *event,
+                      struct ew_buf *frames)
+{
+    struct etwatch_alert alert = {.size = sizeof alert};
+    char text[512];
+    if (etwatch_trace_fields(trace, event) < 0)
+        return;
+    const struct etwatch_field *condition = field_of(event, "condition");
+    if (condition == NULL || condition->type != ETWATCH_FIELD_TEXT ||
+        etwatch_alert_check(condition->v.text, &alert.metric, NULL) < 0)
+        return;
+    alert.condition = condition->v.text;
+    alert.pid = event->pid;
+    alert.name = event->process;
+    alert.start_ns = number_of(event, "start_ns");
+    alert.flags = (uint32_t)number_of(event, "flags");
+    alert.from_ns = number_of(event, "from_ns");
+    alert.to_ns = number_of(event, "to_ns");
+    alert.threshold = double_of(event, "threshold");
+    alert.value = double_of(event, "value");
+    alert.peak = double_of(event, "peak");
+    if (etwatch_alert_text(&alert, text, sizeof text) >= 0)
+        ew_wire_alert(frames, &alert, text);
 }
 
 /* Frames up to the end of the trace. Command lines are in it only if they were recorded, and are
@@ -78,6 +117,8 @@ static int put_all(struct etwatch_trace *trace, const struct ew_options *options
             ew_buf_end_line(frames);
         } else if (strcmp(event.provider, "etwatch") == 0 && strcmp(event.event, "loss") == 0) {
             put_loss(trace, &event, frames);
+        } else if (strcmp(event.provider, "etwatch") == 0 && strcmp(event.event, "alert") == 0) {
+            put_alert(trace, &event, frames);
         }
     }
     if (rc == 0)

@@ -36,11 +36,13 @@ enum ew_perfetto_trace_what {
     EW_PERFETTO_TRACE_SAMPLE,
     EW_PERFETTO_TRACE_LOSS,
     EW_PERFETTO_TRACE_OTHER,
+    EW_PERFETTO_TRACE_ALERT,
 };
 
-/* A waiting sample with its strings. */
+/* A waiting sample, or alert, with its strings. */
 struct ew_perfetto_trace_slot {
     struct etwatch_sample sample;
+    struct etwatch_alert alert;
     char *text;
     size_t text_size, text_len; /* len: in use */
     uint32_t next_free;

@@ -99,6 +99,11 @@ static uint32_t take_slot(struct ew_perfetto_trace *trace)
     return trace->slot_count++;
 }
 
+static bool has_slot(const struct ew_perfetto_trace_item *item)
+{
+    return item->what == EW_PERFETTO_TRACE_SAMPLE || item->what == EW_PERFETTO_TRACE_ALERT;
+}
+
 static void release_slot(struct ew_perfetto_trace *trace, uint32_t slot)
 {
     struct ew_perfetto_trace_slot *released = &trace->slots[slot];
@@ -196,6 +201,39 @@ static int on_loss(void *ctx, const struct etwatch_loss *loss)
     return put(trace, &item);
 }
 
+static bool keep_alert(struct ew_perfetto_trace_slot *slot, const struct etwatch_alert *alert)
+{
+    size_t condition = strlen(alert->condition) + 1;
+    size_t name = alert->name != NULL ? strlen(alert->name) + 1 : 0;
+    slot->alert = *alert;
+    if (condition + name > slot->text_size) {
+        char *text = ew_realloc_array(slot->text, condition + name, 1);
+        if (text == NULL)
+            return false;
+        slot->text = text;
+        slot->text_size = condition + name;
+    }
+    slot->alert.condition = memcpy(slot->text, alert->condition, condition);
+    if (name > 0)
+        slot->alert.name = memcpy(slot->text + condition, alert->name, name);
+    slot->text_len = condition + name;
+    return true;
+}
+
+static int on_alert(void *ctx, const struct etwatch_alert *alert)
+{
+    struct ew_perfetto_trace *trace = ctx;
+    struct ew_perfetto_trace_item item = {.t_ns = alert->from_ns, .what = EW_PERFETTO_TRACE_ALERT};
+    if (!is_selected(trace, alert->pid, alert->name) ||
+        !ew_perfetto_trace_in_range(trace, alert->from_ns))
+        return 0;
+    item.slot = take_slot(trace);
+    if (item.slot == UINT32_MAX || !keep_alert(&trace->slots[item.slot], alert))
+        return ETWATCH_ENOMEM;
+    trace->text_bytes += trace->slots[item.slot].text_len;
+    return put(trace, &item);
+}
+
 static int on_other(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded)
 {
     struct ew_perfetto_trace *trace = ctx;
@@ -217,6 +255,7 @@ static int fill_window(struct ew_perfetto_trace *trace)
         .sample = on_sample,
         .event = on_event,
         .loss = on_loss,
+        .alert = on_alert,
         .other = on_other,
     };
     while (trace->heap_count < EW_PERFETTO_TRACE_WINDOW && trace->text_bytes < TEXT_MAX &&
@@ -235,9 +274,9 @@ static int fill_window(struct ew_perfetto_trace *trace)
 int ew_perfetto_trace_rewind(struct ew_perfetto_trace *trace)
 {
     for (uint32_t i = 0; i < trace->heap_count; i++)
-        if (trace->heap[i].what == EW_PERFETTO_TRACE_SAMPLE)
+        if (has_slot(&trace->heap[i]))
             release_slot(trace, trace->heap[i].slot);
-    if (trace->has_current && trace->current.what == EW_PERFETTO_TRACE_SAMPLE)
+    if (trace->has_current && has_slot(&trace->current))
         release_slot(trace, trace->current.slot);
     trace->has_current = false;
     trace->heap_count = 0;
@@ -288,6 +327,12 @@ static void describe(struct ew_perfetto_trace *trace, const struct ew_perfetto_t
         e->process = s->name;
         break;
     }
+    case EW_PERFETTO_TRACE_ALERT:
+        e->event = "alert";
+        e->pid = trace->slots[item->slot].alert.pid;
+        e->flags |= ETWATCH_TRACE_HAS_PID;
+        e->process = trace->slots[item->slot].alert.name;
+        break;
     case EW_PERFETTO_TRACE_OTHER:
         e->provider = item->next_name;
         e->event = item->name;
@@ -301,7 +346,7 @@ static void describe(struct ew_perfetto_trace *trace, const struct ew_perfetto_t
 int ew_perfetto_trace_next(struct ew_perfetto_trace *trace, struct etwatch_trace_event *ret_event)
 {
     struct etwatch_trace_stats *stats = &trace->stats;
-    if (trace->has_current && trace->current.what == EW_PERFETTO_TRACE_SAMPLE)
+    if (trace->has_current && has_slot(&trace->current))
         release_slot(trace, trace->current.slot);
     trace->has_current = false;
     int rc = trace->learned ? 0 : ew_perfetto_trace_learn(trace, trace->selection);
@@ -389,6 +434,23 @@ static void put_sample(struct etwatch_field **at, const struct etwatch_sample *s
 #undef FIELD_TYPE
 }
 
+static void put_double(struct etwatch_field **at, const char *name, double value)
+{
+    *(*at)++ = (struct etwatch_field){.name = name, .type = ETWATCH_FIELD_DOUBLE, .v.d = value};
+}
+
+static void put_alert(struct etwatch_field **at, const struct etwatch_alert *alert)
+{
+    put_text(at, "condition", alert->condition);
+    put_number(at, "start_ns", alert->start_ns);
+    put_number(at, "flags", alert->flags);
+    put_number(at, "from_ns", alert->from_ns);
+    put_number(at, "to_ns", alert->to_ns);
+    put_double(at, "threshold", alert->threshold);
+    put_double(at, "value", alert->value);
+    put_double(at, "peak", alert->peak);
+}
+
 _Static_assert((int)ETWATCH_METRIC_COUNT + 10 < (int)EW_PERFETTO_TRACE_FIELDS_MAX,
                "room for a sample");
 
@@ -402,6 +464,8 @@ int ew_perfetto_trace_fields(struct ew_perfetto_trace *trace, struct etwatch_tra
         at += ew_recording_sched_fields(&item->event, at);
     } else if (item->what == EW_PERFETTO_TRACE_SAMPLE) {
         put_sample(&at, &trace->slots[item->slot].sample);
+    } else if (item->what == EW_PERFETTO_TRACE_ALERT) {
+        put_alert(&at, &trace->slots[item->slot].alert);
     } else if (item->what == EW_PERFETTO_TRACE_LOSS) {
         uint64_t count;
         memcpy(&count, item->name, sizeof count);

@@ -23,7 +23,7 @@ struct ew_spans_ring {
     uint64_t dropped;            /* no memory */
 };
 
-/* Whose spans, and those that ended when (from_ns < end_ns <= to_ns). */
+/* Spans of which process, and those that ended when (from_ns < end_ns <= to_ns). */
 struct ew_spans_query {
     uint32_t pid;              /* 0: of all processes; a group is then of one process */
     uint64_t born_ns, exit_ns; /* life of the process; exit_ns 0: alive */

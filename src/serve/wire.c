@@ -28,12 +28,6 @@ static void put_u32(struct ew_buf *out, uint32_t value)
     put_u16(out, value >> 16);
 }
 
-static void put_u64(struct ew_buf *out, uint64_t value)
-{
-    put_u32(out, (uint32_t)value);
-    put_u32(out, (uint32_t)(value >> 32));
-}
-
 /* With its terminator, so that the reader needs no copy. */
 static void put_text(struct ew_buf *out, const char *text)
 {
@@ -93,29 +87,67 @@ void ew_wire_end(struct ew_buf *out)
     end(out, begin(out, EW_FRAME_END));
 }
 
+/* Samples are nearly all that is sent: they are put together in one piece. */
+enum {
+    SAMPLE_HEAD_BYTES = 7 * 4 + 3 * 8 + ETWATCH_METRIC_SET_WORDS * 8,
+    SAMPLE_BYTES = SAMPLE_HEAD_BYTES + ETWATCH_METRIC_COUNT * 8,
+};
+
+static char *add_u32(char *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (char)(value >> 8 * i);
+    return at + 4;
+}
+
+static char *add_u64(char *at, uint64_t value)
+{
+    for (int i = 0; i < 8; i++)
+        at[i] = (char)(value >> 8 * i);
+    return at + 8;
+}
+
+/* What the serving process shows of a thread. */
+static struct etwatch_metric_set sent_metrics(const struct etwatch_sample *sample)
+{
+    struct etwatch_metric_set has = {{0}};
+    if (sample->type != ETWATCH_TYPE_THREAD)
+        return sample->has;
+    if (etwatch_sample_has(sample, ETWATCH_M_cpu_ns))
+        etwatch_metric_set_add(&has, ETWATCH_M_cpu_ns);
+    if (etwatch_sample_has(sample, ETWATCH_M_runq_wait_ns))
+        etwatch_metric_set_add(&has, ETWATCH_M_runq_wait_ns);
+    return has;
+}
+
 void ew_wire_sample(struct ew_buf *out, const struct etwatch_sample *sample)
 {
+    char bytes[SAMPLE_BYTES], *at = bytes;
+    struct etwatch_metric_set has = sent_metrics(sample);
     size_t mark = begin(out, EW_FRAME_SAMPLE);
-    put_u32(out, sample->type);
-    put_u32(out, sample->source);
-    put_u32(out, sample->flags);
-    put_u32(out, sample->pid);
-    put_u32(out, sample->tid);
-    put_u32(out, sample->ppid);
-    put_u32(out, sample->session_id);
-    put_u64(out, sample->start_ns);
-    put_u64(out, sample->t_ns);
-    put_u64(out, sample->dt_ns);
+    at = add_u32(at, sample->type);
+    at = add_u32(at, sample->source);
+    at = add_u32(at, sample->flags);
+    at = add_u32(at, sample->pid);
+    at = add_u32(at, sample->tid);
+    at = add_u32(at, sample->ppid);
+    at = add_u32(at, sample->session_id);
+    at = add_u64(at, sample->start_ns);
+    at = add_u64(at, sample->t_ns);
+    at = add_u64(at, sample->dt_ns);
     for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
-        put_u64(out, sample->has.words[i]);
-    for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++)
-        if (etwatch_sample_has(sample, m))
-            put_u64(out, ew_catalog_raw(sample, m));
-    put_text(out, sample->name);
+        at = add_u64(at, has.words[i]);
+    for (uint32_t m = etwatch_metric_set_next(&has, 0); m < ETWATCH_METRIC_COUNT;
+         m = etwatch_metric_set_next(&has, m + 1))
+        at = add_u64(at, ew_catalog_raw(sample, m));
+    ew_buf_bytes(out, bytes, (size_t)(at - bytes));
+    /* Only a start sets the last three, and no thread needs the name of its process. */
+    bool start = sample->type == ETWATCH_TYPE_START;
+    put_text(out, sample->type != ETWATCH_TYPE_THREAD ? sample->name : NULL);
     put_text(out, sample->thread_name);
-    put_text(out, sample->user);
-    put_text(out, sample->cgroup);
-    put_text(out, sample->cmdline);
+    put_text(out, start ? sample->user : NULL);
+    put_text(out, start ? sample->cgroup : NULL);
+    put_text(out, start ? sample->cmdline : NULL);
     end(out, mark);
 }
 
@@ -333,22 +365,25 @@ static const char *read_text(struct ew_bytes *body)
 bool ew_wire_read_sample(struct ew_bytes *body, struct etwatch_sample *ret_sample)
 {
     struct etwatch_sample *sample = ret_sample;
+    const uint8_t *at = ew_bytes_take(body, SAMPLE_HEAD_BYTES);
     *sample = (struct etwatch_sample){.size = sizeof *sample};
-    sample->type = ew_bytes_u32(body);
-    sample->source = ew_bytes_u32(body);
-    sample->flags = ew_bytes_u32(body);
-    sample->pid = ew_bytes_u32(body);
-    sample->tid = ew_bytes_u32(body);
-    sample->ppid = ew_bytes_u32(body);
-    sample->session_id = ew_bytes_u32(body);
-    sample->start_ns = ew_bytes_u64(body);
-    sample->t_ns = ew_bytes_u64(body);
-    sample->dt_ns = ew_bytes_u64(body);
+    if (at == NULL)
+        return false;
+    sample->type = ew_load_u32(at);
+    sample->source = ew_load_u32(at + 4);
+    sample->flags = ew_load_u32(at + 8);
+    sample->pid = ew_load_u32(at + 12);
+    sample->tid = ew_load_u32(at + 16);
+    sample->ppid = ew_load_u32(at + 20);
+    sample->session_id = ew_load_u32(at + 24);
+    sample->start_ns = ew_load_u64(at + 28);
+    sample->t_ns = ew_load_u64(at + 36);
+    sample->dt_ns = ew_load_u64(at + 44);
     for (uint32_t i = 0; i < ETWATCH_METRIC_SET_WORDS; i++)
-        sample->has.words[i] = ew_bytes_u64(body);
-    for (uint32_t m = 0; m < ETWATCH_METRIC_COUNT; m++)
-        if (etwatch_sample_has(sample, m))
-            ew_catalog_set_raw(sample, m, ew_bytes_u64(body));
+        sample->has.words[i] = ew_load_u64(at + 52 + (size_t)i * 8);
+    for (uint32_t m = etwatch_metric_set_next(&sample->has, 0); m < ETWATCH_METRIC_COUNT;
+         m = etwatch_metric_set_next(&sample->has, m + 1))
+        ew_catalog_set_raw(sample, m, ew_bytes_u64(body));
     sample->name = read_text(body);
     sample->thread_name = read_text(body);
     sample->user = read_text(body);

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """What packaging/ has for Prometheus, Grafana and systemd."""
+import ast
+import gzip
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 
-from lib import ETWATCH, ROOT, check, check_eq, main, skip, temp_dir, test
+from lib import ETWATCH, ROOT, check, check_eq, json_lines, main, run, skip, temp_dir, test
 from servekit import serve, wait_for
 from toolkit import need, python
 
@@ -36,11 +39,45 @@ def rules_and_dashboard_use_only_names_that_are_served():
     # Those of a push and of a store are served only with --otlp and --store.
     with open(os.path.join(ROOT, "src", "serve", "prometheus.c"), encoding="utf-8") as file:
         served |= set(re.findall(r'"(etwatch_(?:otlp|store)_\w+)"', file.read()))
+    # Those of GPUs and energy meters are served only where there are some.
+    served |= {m["prometheus"] for m in json_lines(run(["metrics", "--json"]).out) if m.get("group") == "devices" and m.get("prometheus")}
     for path in ("prometheus/etwatch.rules.yml", "grafana/etwatch.json"):
         with open(os.path.join(PACKAGING, path), encoding="utf-8") as file:
             used = names_in(file.read())
         check(used, f"{path} uses names")
         check(used <= served, f"{path}: not served: {sorted(used - served)}")
+
+
+@test
+def hosts_of_the_simulated_fleet_differ_and_their_counters_only_grow():
+    # The module cannot be imported: its package has the name of the tests' own library.
+    with open(os.path.join(ROOT, "bench", "lib", "fleet.py"), encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    replayer = next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "REPLAYER")
+    text = "# TYPE a_total counter\n" + "".join(f'a_total{{name="n{i}"}} {{}}\n' for i in range(40)) + 'a_total{name="other"} 7\ng 0.5\n'
+    with temp_dir() as folder:
+        paths = [os.path.join(folder, f"{step}.txt") for step in range(2)]
+        for step, path in enumerate(paths):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace("{}", str(step)))
+        space = {"__name__": "replayer"}
+        before, sys.argv = sys.argv, ["-", "0", *paths]
+        try:
+            exec(replayer, space)  # pylint: disable=exec-used
+        finally:
+            sys.argv = before
+
+        def values(host, step):
+            lines = gzip.decompress(space["body_of"](host, step)).decode().splitlines()
+            return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines if line[0] != "#"}
+        first, second, other = values("h1", 0), values("h1", 1), values("h2", 0)
+    check_eq(set(first), set(second), "series of two scrapes of a host")
+    check(all(second[key] > first[key] for key in first if key.startswith('a_total{name="n')), "counters grow")
+    own = [key for key in first if "-h1" in key]
+    check(2 < len(own) < 25, f"{len(own)} of 40 names are of this host alone")
+    check('a_total{name="other"}' in first and 'a_total{name="other"}' in other, "other is of every host")
+    shared = [key for key in first if key in other]
+    check(all(first[key] != other[key] for key in shared), "values of two hosts")
 
 
 @test

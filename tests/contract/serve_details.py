@@ -144,6 +144,32 @@ def a_perfetto_trace_is_shown_as_it_was_recorded():
 
 
 @test
+def alerts_of_a_perfetto_trace_are_shown_as_they_were_reported():
+    need_serve()
+    with temp_dir() as folder:
+        path = os.path.join(folder, "x.pftrace")
+        code = "import time; end = time.process_time() + 1\nwhile time.process_time() < end: pass"
+        made = run(["record", "-o", path, "--source", "poll", "--hz", "20", "--alert", "cpu_percent>5 for 100ms", "--",
+                    sys.executable, "-c", code])
+        check_eq(made.code, 0, made.err)
+        reported = [line for line in made.err.splitlines() if "alert: " in line]
+        check(reported, f"an alert: {made.err}")
+        server = serve(path, source=None)
+        wait_for("the recording", lambda: server.json("/api/v1/meta")["ended"])
+        alerts = server.json("/api/v1/alerts")["alerts"]
+        check_eq(len(alerts), len(reported), f"alerts: {alerts}")
+        processes = {p["id"]: p for p in server.json("/api/v1/processes?exited=1")["processes"]}
+        for alert, line in zip(alerts, reported):
+            check_in(alert["id"], processes, "process of the alert")
+            check_eq((alert["metric"], alert["condition"]), ("cpu_percent", "cpu_percent>5 for 100ms"), "condition")
+            # Threads are not in the trace.
+            check_eq(alert["text"], line.split("alert: ")[1].split("; threads: ")[0], "text")
+        events = [o for o in json_lines(run(["events", "--json", "-q", path]).out) if o.get("event") == "alert"]
+        check_eq(len(events), len(alerts), "alerts in etwatch events")
+        check(all(e["fields"]["condition"] == "cpu_percent>5 for 100ms" for e in events), f"fields: {events[0]}")
+
+
+@test
 def a_trace_of_another_program_is_refused():
     need_serve()
     with temp_dir() as folder:

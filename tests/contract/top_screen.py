@@ -18,10 +18,16 @@ from lib import BUILD, ETWATCH, cases, check, check_eq, check_in, end, main, run
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 
+def become(user):
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+
+
 class Screen:
     """The program on its own pseudo terminal."""
 
-    def __init__(self, arguments, rows=24, columns=100, environment=None):
+    def __init__(self, arguments, rows=24, columns=100, environment=None, user=None):
         self.main, side = pty.openpty()
         self.resize(rows, columns)
         self.before = termios.tcgetattr(side)
@@ -33,6 +39,8 @@ class Screen:
         def attach():
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            if user is not None:
+                become(user)
         self.child = subprocess.Popen([ETWATCH, *arguments], stdin=side, stdout=side,
                                       stderr=subprocess.PIPE, env=variables, preexec_fn=attach)
         self.text = ""
@@ -272,6 +280,123 @@ def a_process_is_ended_only_after_a_confirmation(answer, ends):
         screen.wait()
     try:
         on_screen(["-p", str(child.pid)], body)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def last_block(screen):
+    """The lines of the latest whole screen, without escapes."""
+    screen.text = screen.text[-60000:]
+    blocks = [b for b in screen.text.split("\x1b[H") if "\x1b[J" in b]
+    return re.sub("\x1b\\[[0-9;]*m", "", blocks[-1].replace("\x1b[K", "")).split("\n") if blocks else []
+
+
+def wait_until(screen, what, condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition(last_block(screen)):
+        check(time.monotonic() < deadline, f"{what}: {last_block(screen)}")
+        screen.read()
+
+
+@test
+def t_shows_children_below_their_parents():
+    linux_only("needs a shell")
+    parent = subprocess.Popen(["sh", "-c", "sleep 60 & wait"], start_new_session=True)
+
+    def body(screen):
+        wait_until(screen, "both processes", lambda lines: any(str(parent.pid) in line for line in lines) and any("sleep" in line for line in lines))
+        flat = next(line for line in last_block(screen) if "sleep" in line)
+        screen.keys("t")
+        wait_until(screen, "an indented child", lambda lines: any("sleep" in line and line.index("sleep") > flat.index("sleep") for line in lines))
+        lines = last_block(screen)
+        above = next(i for i, line in enumerate(lines) if f"{parent.pid} " in line)
+        check_in("sleep", lines[above + 1], "the row below the parent")
+        screen.keys("t")
+        wait_until(screen, "the flat list", lambda lines: any("sleep" in line and line.index("sleep") == flat.index("sleep") for line in lines))
+        screen.keys("q")
+        check_eq(screen.wait(), 0, "exit code")
+    try:
+        on_screen(["-p", str(parent.pid)], body)
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
+
+
+@test
+def H_hides_the_threads_and_says_if_there_are_none():
+    linux_only("names of threads")
+    code = "import threading, time\n[threading.Thread(target=time.sleep, args=(60,), daemon=True).start() for _ in range(3)]\nwhile True: time.sleep(0.01)"
+    child = start(["-c", code], program=sys.executable)
+
+    def rows(lines):
+        return sum(bool(re.match(rf"\s*{child.pid}\b", line)) for line in lines)
+
+    def hidden(screen):
+        wait_until(screen, "the threads", lambda lines: rows(lines) > 1)
+        screen.keys("H")
+        wait_until(screen, "only the process", lambda lines: rows(lines) == 1)
+        screen.keys("H")
+        wait_until(screen, "the threads again", lambda lines: rows(lines) > 1)
+        screen.keys("q")
+        check_eq(screen.wait(), 0, "exit code")
+
+    def unwatched(screen):
+        screen.keys("H")
+        screen.wait_for("start etwatch top --threads")
+        screen.keys("q")
+        check_eq(screen.wait(), 0, "exit code")
+    on_screen(["-p", str(child.pid), "--threads"], hidden)
+    on_screen(["-p", str(child.pid)], unwatched)
+    end(child)
+
+
+@test
+def control_z_restores_the_screen_and_fg_takes_it_over_again():
+    linux_only("Windows cannot suspend a program")
+
+    def body(screen):
+        screen.keys("\x1a")
+        screen.wait_for(LEAVE)
+        deadline = time.monotonic() + 30
+
+        def state():
+            with open(f"/proc/{screen.child.pid}/stat", encoding="ascii") as file:
+                return file.read().rsplit(")", 1)[1].split()[0]
+        while state() != "T":
+            check(time.monotonic() < deadline, f"state {state()}")
+            time.sleep(0.05)
+        check_eq(termios.tcgetattr(screen.side), screen.before, "mode of the terminal while it is stopped")
+        screen.text = ""
+        screen.child.send_signal(signal.SIGCONT)
+        screen.wait_for(ENTER)
+        screen.wait_for("own cost")
+        screen.keys("q")
+        check_eq(screen.wait(), 0, "exit code")
+    on_screen([], body)
+
+
+@cases([("] lowers the priority", "]", 1), ("[ cannot raise it without rights, and says so", "[", 0)])
+def the_priority_of_a_process_is_changed_after_a_confirmation(key, nice):
+    linux_only("there is no child of this kind under Wine")
+    # A process without capabilities cannot change the priority of one that has some.
+    user = 65534 if os.getuid() == 0 else None
+    child = subprocess.Popen(["sleep", "60"], preexec_fn=(lambda: become(user)) if user else None)
+
+    def body(screen):
+        screen.wait_for(f"{child.pid} ")
+        screen.keys("\x1b[B")
+        screen.wait_for("\x1b[7m")
+        screen.keys(key)
+        screen.wait_for(f"the priority of {child.pid} (sleep)? y/n")
+        check_eq(os.getpriority(os.PRIO_PROCESS, child.pid), 0, "before the answer")
+        screen.keys("y")
+        screen.wait_for(f"{child.pid} (sleep) has nice value 1 now" if nice else "not permitted")
+        check_eq(os.getpriority(os.PRIO_PROCESS, child.pid), nice, "nice value")
+        screen.keys("q")
+        screen.wait()
+    try:
+        on_screen(["-p", str(child.pid)], body, user=user)
     finally:
         child.kill()
         child.wait()

@@ -314,19 +314,6 @@ static int emit_loss(struct ew_pftrace *trace, struct ew_bytes *event,
     return visitor->loss != NULL ? visitor->loss(visitor->ctx, &loss) : 0;
 }
 
-/* Reports only that there was an alert, and since when its condition held. */
-static int emit_alert(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
-                      const struct ew_pftrace_visitor *visitor)
-{
-    struct annotation a;
-    while (next_annotation(trace, event, &a)) {
-        if (a.value == EW_PF_V_from_ns)
-            t_ns = a.u;
-    }
-    return visitor->other != NULL ? visitor->other(visitor->ctx, "etwatch", "alert", t_ns, true)
-                                  : 0;
-}
-
 static void take_number(const struct annotation *a, const char *name, uint64_t *to)
 {
     if (ew_span_equals(a->name, name))
@@ -337,6 +324,55 @@ static void take_double(const struct annotation *a, const char *name, double *to
 {
     if (ew_span_equals(a->name, name))
         *to = ew_proto_to_double(a->u);
+}
+
+static int emit_whole_alert(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
+                            const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_alert alert = {.size = sizeof alert, .from_ns = t_ns, .to_ns = t_ns};
+    struct annotation a;
+    char condition[128] = "", name[64] = "";
+    uint64_t flags = 0, pid = 0;
+    while (next_annotation(trace, event, &a)) {
+        if (a.value == EW_PF_V_from_ns)
+            alert.from_ns = a.u;
+        else if (a.value == EW_PF_V_to_ns)
+            alert.to_ns = a.u;
+        else if (a.value == EW_PF_V_start_ns)
+            alert.start_ns = a.u;
+        else if (a.value == EW_PF_V_pid)
+            pid = a.u;
+        else if (a.value == EW_PF_V_flags)
+            flags = a.u;
+        else if (a.value == EW_PF_V_name)
+            (void)ew_span_copy(a.text, name, sizeof name);
+        else if (ew_span_equals(a.name, "condition"))
+            (void)ew_span_copy(a.text, condition, sizeof condition);
+        take_double(&a, "threshold", &alert.threshold);
+        take_double(&a, "value", &alert.value);
+        take_double(&a, "peak", &alert.peak);
+    }
+    alert.source = trace->source;
+    alert.flags = (uint32_t)flags;
+    alert.pid = (uint32_t)pid;
+    alert.condition = condition;
+    alert.name = name[0] != '\0' ? name : NULL;
+    return visitor->alert(visitor->ctx, &alert);
+}
+
+/* Without a visitor of alerts: only that there was one, and since when its condition held. */
+static int emit_alert(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns,
+                      const struct ew_pftrace_visitor *visitor)
+{
+    struct annotation a;
+    if (visitor->alert != NULL)
+        return emit_whole_alert(trace, event, t_ns, visitor);
+    while (next_annotation(trace, event, &a)) {
+        if (a.value == EW_PF_V_from_ns)
+            t_ns = a.u;
+    }
+    return visitor->other != NULL ? visitor->other(visitor->ctx, "etwatch", "alert", t_ns, true)
+                                  : 0;
 }
 
 static int emit_meta(struct ew_pftrace *trace, struct ew_bytes *event,

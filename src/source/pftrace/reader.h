@@ -44,6 +44,8 @@ struct ew_pftrace_visitor {
     int (*total)(void *ctx, const struct etwatch_sample *total,
                  const struct etwatch_metric_set *estimated);
     int (*system)(void *ctx, const struct etwatch_trace_system *system);
+    /* Its metric and its threads are not in a trace. NULL: alerts are given to `other`. */
+    int (*alert)(void *ctx, const struct etwatch_alert *alert);
     /* Anything else. */
     int (*other)(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded);
 };
