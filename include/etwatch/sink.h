@@ -55,6 +55,9 @@ struct etwatch_sink_options {
     uint32_t block_ms;          /* TABLE: time that one block adds up; 0 = 1000 */
     uint32_t width;             /* TABLE: lines are truncated to this many columns; 0 = never */
     uint32_t reserved;
+    /* TABLE: seconds by which local time is ahead of UTC at an instant, for the times it shows;
+     * NULL: they are in UTC. Data are in UTC always. */
+    int32_t (*utc_offset_s)(uint64_t unix_ns);
 };
 
 /* The distribution of the values of one process over a window of intervals. */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "base/units.h"
 
 enum { EW_GRID_COLUMNS_MAX = 128 };
 
@@ -23,6 +24,7 @@ struct ew_grid {
     uint32_t *ends;     /* end of each cell in text */
     size_t cell_count, cell_size;
     bool color;
+    ew_utc_offset utc_offset;                   /* of the times in cells; NULL: UTC */
     uint32_t width;                             /* lines are cut to this; 0 = no limit */
     size_t marked_row;                          /* shown inverted, counted from 1; 0: none */
     uint32_t heading_ends[EW_GRID_COLUMNS_MAX]; /* set by print: columns up to the next heading */

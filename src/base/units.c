@@ -93,10 +93,22 @@ static void put_second(struct ew_buf *out, uint64_t unix_ns)
     two_digits(out, seconds % 60);
 }
 
-void ew_units_time(struct ew_buf *out, uint64_t unix_ns)
+/* Zones are less than a day apart from UTC; an offset that is not is ignored. */
+void ew_units_time(struct ew_buf *out, uint64_t unix_ns, ew_utc_offset offset)
 {
-    put_second(out, unix_ns);
-    ew_buf_text(out, " UTC");
+    int32_t seconds = offset != NULL ? offset(unix_ns) : 0;
+    uint64_t shift_ns = (uint64_t)(seconds < 0 ? -(int64_t)seconds : seconds) * 1000000000;
+    bool known = shift_ns < UINT64_C(86400) * 1000000000 && (seconds > 0 || shift_ns <= unix_ns);
+    if (seconds == 0 || !known) {
+        put_second(out, unix_ns);
+        ew_buf_text(out, " UTC");
+        return;
+    }
+    put_second(out, seconds < 0 ? unix_ns - shift_ns : unix_ns + shift_ns);
+    ew_buf_text(out, seconds < 0 ? " -" : " +");
+    two_digits(out, shift_ns / 3600 / 1000000000);
+    ew_buf_char(out, ':');
+    two_digits(out, shift_ns / 60 / 1000000000 % 60);
 }
 
 void ew_units_clock(struct ew_buf *out, uint64_t unix_ns)

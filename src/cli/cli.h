@@ -547,10 +547,11 @@ struct ew_top_device {
 struct ew_screen {
     enum ew_screen_sort sort;
     bool help, color, utf8, tree, hide_threads, paused;
-    const char *alert; /* the last alert in words; NULL or "": none */
-    bool active_only;  /* only processes that ran since the last screen */
-    uint32_t columns;  /* 0: lines are not cut */
-    uint32_t rows;     /* of the whole screen; 0: no limit */
+    ew_utc_offset utc_offset; /* NULL: times are in UTC */
+    const char *alert;        /* the last alert in words; NULL or "": none */
+    bool active_only;         /* only processes that ran since the last screen */
+    uint32_t columns;         /* 0: lines are not cut */
+    uint32_t rows;            /* of the whole screen; 0: no limit */
     char filter[EW_TOP_FILTER_SIZE];
     char prompt[EW_TOP_PROMPT_SIZE]; /* instead of the keys; "": none */
     bool any_selected;

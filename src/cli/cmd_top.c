@@ -423,6 +423,7 @@ int ew_cmd_top(const struct ew_options *given)
     top.watch.on_sample = add_sample;
     top.watch.on_device = add_device;
     top.watch.ctx = &top;
+    top.screen.utc_offset = ew_os_utc_offset_s;
     top.screen.color = ew_term_color(EW_TERM_OUT);
     top.screen.utf8 = ew_term_is_utf8();
     top.screen.active_only = !top.live;

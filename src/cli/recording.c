@@ -68,7 +68,8 @@ static int make_sink(struct ew_recording *recording, uint32_t format, uint32_t s
     const struct ew_options *options = recording->options;
     struct etwatch_error_info error = {.size = sizeof error};
     uint32_t rows;
-    struct etwatch_sink_options wanted = {.size = sizeof wanted, .flags = sink_flags};
+    struct etwatch_sink_options wanted = {
+        .size = sizeof wanted, .flags = sink_flags, .utc_offset_s = ew_os_utc_offset_s};
     if ((options->config_flags & ETWATCH_CONFIG_CMDLINE) != 0)
         wanted.flags |= ETWATCH_SINK_CMDLINE;
     if (options->payload)

@@ -95,7 +95,7 @@ static void put_machine(const struct ew_screen *screen, const struct etwatch_rol
 {
     const char *source = etwatch_source_name(stats->source);
     ew_buf_text(line, screen->paused ? "etwatch top (paused), " : "etwatch top, ");
-    ew_units_time(line, sums->last_ns);
+    ew_units_time(line, sums->last_ns, screen->utc_offset);
     ew_buf_text(line, ", source ");
     ew_buf_text(line, source != NULL ? source : "?");
     ew_buf_text(line, "; ");

@@ -230,6 +230,7 @@ static int make_sink(struct ew_watch *watch, uint32_t format)
         .os = os,
         .columns = (const char *const *)options->columns.words,
         .column_count = options->columns.count,
+        .utc_offset_s = ew_os_utc_offset_s,
     };
     if ((options->config_flags & ETWATCH_CONFIG_CMDLINE) != 0)
         wanted.flags |= ETWATCH_SINK_CMDLINE;

@@ -16,6 +16,8 @@
 uint64_t ew_os_raw_ns(void);
 /* Unix time and raw clock at the same instant. */
 void ew_os_anchor(uint64_t *ret_unix_ns, uint64_t *ret_raw_ns);
+/* Seconds by which local time is ahead of UTC at this instant; 0 if unknown. */
+int32_t ew_os_utc_offset_s(uint64_t unix_ns);
 
 /* CPU time of the calling thread, in ns; on Windows with the resolution of a tick (15.6 ms). */
 uint64_t ew_os_thread_cpu_ns(void);

@@ -71,13 +71,13 @@ static bool ends_with(const char *name, const char *end)
     return len >= end_len && memcmp(name + len - end_len, end, end_len) == 0;
 }
 
-static void put_u64(struct ew_buf *out, uint32_t field, uint64_t value)
+static void put_u64(struct ew_buf *out, uint32_t field, uint64_t value, ew_utc_offset utc_offset)
 {
     const char *name = ew_field_name(field);
     bool instant = field == EW_F_start_ns || field == EW_F_t_ns ||
                    field == (uint32_t)EW_WHICH_COUNT + ETWATCH_M_exit_ns;
     if (instant)
-        ew_units_time(out, value);
+        ew_units_time(out, value, utc_offset);
     else if (ends_with(name, "_ns"))
         ew_units_ns(out, value);
     else if (ends_with(name, "_bytes"))
@@ -88,14 +88,15 @@ static void put_u64(struct ew_buf *out, uint32_t field, uint64_t value)
         ew_units_count(out, value);
 }
 
-void ew_field_put(struct ew_buf *out, uint32_t field, const struct ew_value *value)
+void ew_field_put(struct ew_buf *out, uint32_t field, const struct ew_value *value,
+                  ew_utc_offset utc_offset)
 {
     switch (value->kind) {
     case EW_VALUE_NONE:
         ew_buf_char(out, '-');
         break;
     case EW_VALUE_U64:
-        put_u64(out, field, value->u64);
+        put_u64(out, field, value->u64, utc_offset);
         break;
     case EW_VALUE_I64:
         ew_buf_i64(out, value->i64);
@@ -134,7 +135,7 @@ void ew_column_put(struct ew_grid *grid, const struct ew_rollup_row *row, uint32
         ew_units_percent(out, ew_rollup_percent(row, wall_ns));
     } else if (!put_thread(out, row, field)) {
         struct ew_value value = ew_field_value(&row->sum, field);
-        ew_field_put(out, field, &value);
+        ew_field_put(out, field, &value, grid->utc_offset);
     }
     ew_grid_end(grid);
 }

@@ -27,6 +27,7 @@ struct ew_report {
     uint32_t width;
     uint64_t from_ns; /* start of the recording */
     struct ew_report_row *rows;
+    ew_utc_offset utc_offset;
     uint32_t row_count, row_size;
     uint32_t owner; /* order of the last process */
     struct kind *kinds;
@@ -38,7 +39,7 @@ struct ew_report {
     uint64_t events;
 };
 
-struct ew_report *ew_report_new(uint32_t sink_flags, uint32_t width)
+struct ew_report *ew_report_new(uint32_t sink_flags, uint32_t width, ew_utc_offset utc_offset)
 {
     struct ew_report *report = ew_calloc(1, sizeof *report);
     if (report == NULL)
@@ -46,6 +47,7 @@ struct ew_report *ew_report_new(uint32_t sink_flags, uint32_t width)
     report->color = (sink_flags & ETWATCH_SINK_COLOR) != 0;
     report->by_class = (sink_flags & ETWATCH_SINK_CLASSES) != 0;
     report->width = width;
+    report->utc_offset = utc_offset;
     return report;
 }
 
@@ -104,7 +106,7 @@ int ew_report_trace(struct ew_report *report, struct ew_buf *out,
         if (trace->files[i].start_ns < report->from_ns)
             report->from_ns = trace->files[i].start_ns;
     report->events = trace->stats->events;
-    ew_report_facts(out, trace, report->color);
+    ew_report_facts(out, trace, report->color, report->utc_offset);
     return 0;
 }
 

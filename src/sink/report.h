@@ -6,11 +6,12 @@
 #include <etwatch/sink.h>
 
 #include "base/buf.h"
+#include "base/units.h"
 
 struct ew_report;
 
 /* width: table lines are truncated to it; 0: never. Returns NULL if out of memory. */
-struct ew_report *ew_report_new(uint32_t sink_flags, uint32_t width);
+struct ew_report *ew_report_new(uint32_t sink_flags, uint32_t width, ew_utc_offset utc_offset);
 void ew_report_free(struct ew_report *report);
 
 /* Each returns 0 or ETWATCH_ENOMEM and copies its argument. */
@@ -24,7 +25,8 @@ int ew_report_image(struct ew_report *report, const struct etwatch_trace_image *
 int ew_report_end(struct ew_report *report, struct ew_buf *out);
 
 /* report_facts.c: one line per label and value. */
-void ew_report_facts(struct ew_buf *out, const struct etwatch_trace_summary *trace, bool color);
+void ew_report_facts(struct ew_buf *out, const struct etwatch_trace_summary *trace, bool color,
+                     ew_utc_offset utc_offset);
 
 /* report_rows.c: the table of processes and threads. */
 struct ew_report_row {

@@ -8,13 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/units.h"
-
 enum { LABEL_WIDTH = 10, TEXT_SHOWN = 300 };
 
 struct facts {
     struct ew_buf *out;
     bool color;
+    ew_utc_offset utc_offset;
 };
 
 static void label(const struct facts *facts, const char *name)
@@ -102,7 +101,7 @@ static void put_time(const struct facts *facts, const struct etwatch_trace_summa
     struct ew_buf *out = facts->out;
     const struct etwatch_trace_stats *stats = trace->stats;
     label(facts, "time");
-    ew_units_time(out, stats->events > 0 ? stats->first_ns : file->start_ns);
+    ew_units_time(out, stats->events > 0 ? stats->first_ns : file->start_ns, facts->utc_offset);
     ew_buf_text(out, ", over ");
     ew_units_ns(out, stats->last_ns - stats->first_ns);
     if (trace->from_ns != 0 || trace->until_ns != 0)
@@ -229,9 +228,10 @@ static void put_cpu(const struct facts *facts, const struct etwatch_trace_system
     ew_buf_char(out, '\n');
 }
 
-void ew_report_facts(struct ew_buf *out, const struct etwatch_trace_summary *trace, bool color)
+void ew_report_facts(struct ew_buf *out, const struct etwatch_trace_summary *trace, bool color,
+                     ew_utc_offset utc_offset)
 {
-    const struct facts facts = {out, color};
+    const struct facts facts = {out, color, utc_offset};
     const struct etwatch_trace_file none = {0};
     const struct etwatch_trace_file *first = trace->file_count > 0 ? &trace->files[0] : &none;
     put_files(&facts, trace);

@@ -175,7 +175,8 @@ static void put_cell(struct ew_buf *out, const struct ew_report_row *row, enum c
         struct ew_value value = ew_sink_metric_value(s, metric);
         if (etwatch_metric_set_has(&row->estimated, metric))
             ew_buf_char(out, '~');
-        ew_field_put(out, (uint32_t)EW_WHICH_COUNT + metric, &value);
+        ew_field_put(out, (uint32_t)EW_WHICH_COUNT + metric, &value,
+                     NULL); /* no column is a time */
         return;
     }
     switch (column) {

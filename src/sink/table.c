@@ -24,6 +24,8 @@ struct table {
     uint64_t block_ns;
     uint64_t block_from_ns; /* 0: no open block */
     uint32_t width;
+    ew_utc_offset utc_offset;
+    uint32_t time_width; /* of windows */
     bool windows_begun;
     bool anything_shown;
     bool polled;              /* the samples of this block were */
@@ -60,6 +62,7 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
         self->columns[i] = ew_column_for(sink->columns[i]);
     self->block_ns = (options->block_ms == 0 ? 1000u : options->block_ms) * (uint64_t)1000000;
     self->width = options->width;
+    self->utc_offset = options->utc_offset_s;
     ew_rollup_init(&self->rollup, ROWS_MAX, false);
     return 0;
 }
@@ -74,7 +77,7 @@ static void put_block_title(struct table *self, struct ew_buf *out, uint64_t wal
 {
     if (self->anything_shown)
         ew_buf_char(out, '\n');
-    ew_units_time(out, self->block_from_ns + wall_ns);
+    ew_units_time(out, self->block_from_ns + wall_ns, self->utc_offset);
     ew_buf_text(out, ", over ");
     ew_units_ns(out, wall_ns);
     if (self->rollup.incomplete)
@@ -104,6 +107,7 @@ static void end_block(struct table *self, uint64_t wall_ns)
         ew_grid_init(&grid, self->columns, sink->column_count);
         grid.color = (sink->flags & ETWATCH_SINK_COLOR) != 0;
         grid.width = self->width;
+        grid.utc_offset = self->utc_offset;
         for (size_t i = 0; i < rows; i++)
             for (uint32_t c = 0; c < sink->column_count; c++)
                 ew_column_put(&grid, ew_rollup_sorted(&self->rollup, i), sink->columns[c], wall_ns);
@@ -171,10 +175,11 @@ static void put_window_value(struct ew_buf *out, uint32_t metric, double value)
         (void)ew_buf_fixed(out, value, 1);
 }
 
-static void put_window_header(struct ew_buf *out, const struct etwatch_metric_set *more)
+static void put_window_header(struct ew_buf *out, uint32_t time_width,
+                              const struct etwatch_metric_set *more)
 {
     static const char *const names[] = {"AVG%", "MAX%", "P95%", "P99%", "RSS-AVG", "RSS-MAX"};
-    put_cell(out, "TIME", 23, true);
+    put_cell(out, "TIME", time_width, true);
     put_cell(out, "PID", 7, false);
     put_cell(out, "NAME", 20, true);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -216,13 +221,16 @@ static void put_window(struct etwatch_sink *sink, const struct etwatch_window *w
     const struct etwatch_aggregate *cpu = &window->cpu_percent, *rss = &window->rss_bytes;
     const double values[] = {cpu->avg, cpu->max, cpu->p95, cpu->p99, rss->avg, rss->max};
 
-    if (!self->windows_begun)
-        put_window_header(out, &window->more);
-    self->windows_begun = true;
-    ew_units_time(out, window->t_ns);
     ew_buf_init(&cell, 0, NULL, NULL);
+    ew_units_time(&cell, window->t_ns, self->utc_offset);
+    if (!self->windows_begun)
+        put_window_header(out, self->time_width = (uint32_t)cell.len, &window->more);
+    self->windows_begun = true;
+    ew_buf_char(&cell, '\0');
+    put_cell(out, cell.error == 0 ? cell.data : "", self->time_width, true);
+    cell.len = 0;
     ew_buf_u64(&cell, window->pid);
-    ew_buf_repeat(out, ' ', 2 + (cell.len < 7 ? 7 - cell.len : 0));
+    ew_buf_repeat(out, ' ', cell.len < 7 ? 7 - cell.len : 0);
     ew_buf_bytes(out, cell.data, cell.len);
     ew_buf_text(out, "  ");
     const char *name = window->name != NULL ? window->name : "-";
@@ -271,7 +279,7 @@ static struct ew_report *report_of(struct etwatch_sink *sink)
 {
     struct table *self = (struct table *)sink;
     if (self->report == NULL)
-        self->report = ew_report_new(sink->flags, self->width);
+        self->report = ew_report_new(sink->flags, self->width, self->utc_offset);
     if (self->report == NULL)
         sink->out.error = ETWATCH_ENOMEM;
     return self->report;

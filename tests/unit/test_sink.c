@@ -295,6 +295,40 @@ TEST(every_metric_is_written_under_its_own_name)
     }
 }
 
+static int32_t an_hour_ahead(uint64_t unix_ns)
+{
+    (void)unix_ns;
+    return 3600;
+}
+
+/* Tables are for people, data are for programs. */
+TEST(only_the_table_has_local_time)
+{
+    static const uint32_t formats[] = {ETWATCH_FORMAT_JSONL, ETWATCH_FORMAT_CSV,
+                                       ETWATCH_FORMAT_TABLE};
+    struct etwatch_sink_options local = plain;
+    local.utc_offset_s = an_hour_ahead;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        struct ew_buf texts[2];
+        const char *got[2];
+        for (int k = 0; k < 2; k++) {
+            struct etwatch_sink *sink = open_sink(formats[i], &texts[k], k == 0 ? &plain : &local);
+            feed(sink);
+            got[k] = close_sink(sink, &texts[k]);
+        }
+        test_row(formats[i] == ETWATCH_FORMAT_TABLE ? "table" : "data");
+        if (formats[i] == ETWATCH_FORMAT_TABLE) {
+            CHECK_CONTAINS(got[0], "2025-11-16 05:11:03 UTC, over");
+            CHECK_CONTAINS(got[1], "2025-11-16 06:11:03 +01:00, over");
+            CHECK(strstr(got[1], "UTC") == NULL);
+        } else {
+            CHECK_EQ_STR(got[1], got[0]);
+        }
+        ew_buf_done(&texts[0]);
+        ew_buf_done(&texts[1]);
+    }
+}
+
 /* Polling has no events: an exit without final values is no loss of any. */
 TEST(an_incomplete_block_of_polled_samples_mentions_no_events)
 {

@@ -47,13 +47,54 @@ TEST(durations_are_in_milliseconds_or_seconds)
     check_unit(ew_units_ns, (uint64_t)3600 * 1000000000, "3600 s");
 }
 
+static int32_t offset_s;
+
+static int32_t offset_of(uint64_t unix_ns)
+{
+    (void)unix_ns;
+    return offset_s;
+}
+
+static void put_utc(struct ew_buf *out, uint64_t unix_ns)
+{
+    ew_units_time(out, unix_ns, NULL);
+}
+
+static void put_local(struct ew_buf *out, uint64_t unix_ns)
+{
+    ew_units_time(out, unix_ns, offset_of);
+}
+
+TEST(a_local_time_has_its_offset)
+{
+    static const struct {
+        int32_t offset_s;
+        uint64_t unix_s;
+        const char *text;
+    } rows[] = {
+        {0, 1763269862, "2025-11-16 05:11:02 UTC"},
+        {3600, 1763269862, "2025-11-16 06:11:02 +01:00"},
+        {-8 * 3600, 1763269862, "2025-11-15 21:11:02 -08:00"},
+        {5 * 3600 + 45 * 60, 1704067199, "2024-01-01 05:44:59 +05:45"},
+        {-(9 * 3600 + 30 * 60), 1709210096, "2024-02-29 03:04:56 -09:30"},
+        /* Before 1970, or no offset of any zone: UTC. */
+        {-3600, 60, "1970-01-01 00:01:00 UTC"},
+        {INT32_MIN, 1763269862, "2025-11-16 05:11:02 UTC"},
+        {86400, 1763269862, "2025-11-16 05:11:02 UTC"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        offset_s = rows[i].offset_s;
+        check_unit(put_local, rows[i].unix_s * 1000000000, rows[i].text);
+    }
+}
+
 TEST(times_are_dates_in_utc)
 {
-    check_unit(ew_units_time, 0, "1970-01-01 00:00:00 UTC");
-    check_unit(ew_units_time, (uint64_t)1763269862 * 1000000000, "2025-11-16 05:11:02 UTC");
-    check_unit(ew_units_time, (uint64_t)1709210096 * 1000000000, "2024-02-29 12:34:56 UTC");
-    check_unit(ew_units_time, (uint64_t)1704067199 * 1000000000, "2023-12-31 23:59:59 UTC");
-    check_unit(ew_units_time, (uint64_t)951868800 * 1000000000, "2000-03-01 00:00:00 UTC");
+    check_unit(put_utc, 0, "1970-01-01 00:00:00 UTC");
+    check_unit(put_utc, (uint64_t)1763269862 * 1000000000, "2025-11-16 05:11:02 UTC");
+    check_unit(put_utc, (uint64_t)1709210096 * 1000000000, "2024-02-29 12:34:56 UTC");
+    check_unit(put_utc, (uint64_t)1704067199 * 1000000000, "2023-12-31 23:59:59 UTC");
+    check_unit(put_utc, (uint64_t)951868800 * 1000000000, "2000-03-01 00:00:00 UTC");
 }
 
 TEST(a_field_is_shown_by_the_unit_in_its_name)
@@ -62,13 +103,13 @@ TEST(a_field_is_shown_by_the_unit_in_its_name)
     struct ew_value unknown = {0};
     struct ew_value value = {.kind = EW_VALUE_U64, .u64 = 2048};
     ew_buf_init(&buf, 0, NULL, NULL);
-    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_rss_bytes, &value);
+    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_rss_bytes, &value, NULL);
     ew_buf_char(&buf, '|');
-    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_cpu_ns, &value);
+    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_cpu_ns, &value, NULL);
     ew_buf_char(&buf, '|');
-    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_threads, &value);
+    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_threads, &value, NULL);
     ew_buf_char(&buf, '|');
-    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_threads, &unknown);
+    ew_field_put(&buf, EW_WHICH_COUNT + ETWATCH_M_threads, &unknown, NULL);
     CHECK_EQ_STR(text_of(&buf), "2.00 KB|0.002 ms|2048|-");
     ew_buf_done(&buf);
 }

@@ -37,6 +37,14 @@ void ew_os_anchor(uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
     }
 }
 
+/* The C library reads the zone once: before the program confines itself (confine.c). */
+int32_t ew_os_utc_offset_s(uint64_t unix_ns)
+{
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    struct tm local;
+    return localtime_r(&seconds, &local) != NULL ? (int32_t)local.tm_gmtoff : 0;
+}
+
 uint64_t ew_os_thread_cpu_ns(void)
 {
     return read_clock(CLOCK_THREAD_CPUTIME_ID);

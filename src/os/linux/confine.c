@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
@@ -313,6 +314,7 @@ bool ew_os_confine_live(void)
 bool ew_os_confine_reader(void)
 {
     ew_os_drop_all_rights();
+    tzset(); /* reads the zone for ew_os_utc_offset_s: its file cannot be opened later */
     return install(reader, sizeof reader / sizeof reader[0]);
 }
 

@@ -47,6 +47,24 @@ void ew_os_anchor(uint64_t *ret_unix_ns, uint64_t *ret_raw_ns)
     }
 }
 
+static uint64_t units_of(FILETIME time)
+{
+    return (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
+}
+
+/* With the rules of the year in question, unlike FileTimeToLocalFileTime. */
+int32_t ew_os_utc_offset_s(uint64_t unix_ns)
+{
+    uint64_t units = unix_ns / NS_PER_S * (NS_PER_S / 100) + UNIX_EPOCH_FILETIME;
+    FILETIME time = {(DWORD)units, (DWORD)(units >> 32)};
+    SYSTEMTIME utc, local;
+    if (!FileTimeToSystemTime(&time, &utc) ||
+        !SystemTimeToTzSpecificLocalTime(NULL, &utc, &local) ||
+        !SystemTimeToFileTime(&local, &time))
+        return 0;
+    return (int32_t)((int64_t)(units_of(time) - units) / 10000000);
+}
+
 uint64_t ew_os_thread_cpu_ns(void)
 {
     FILETIME created, ended, kernel, user;
