@@ -918,6 +918,7 @@ SessionInfo._fields_ = [
 SinkOptions._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("host", c_char_p), ("os", c_char_p), ("columns", POINTER(c_char_p)),
     ("column_count", c_uint32), ("block_ms", c_uint32), ("width", c_uint32), ("reserved", c_uint32),
+    ("utc_offset_s", ctypes.CFUNCTYPE(c_int32, c_uint64)),
 ]
 Window._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("start_ns", c_uint64),
