@@ -542,6 +542,8 @@ static void feed_session(struct feed *feed)
     feed->changes = UINT32_MAX;
     if (feed->trace->on_buffer != NULL || config->session_buffers)
         feed->buffers = etw_buffers_new(config->cpu_count, p->buffer_kb * 1024, p->min_buffers);
+    if (feed->buffers != NULL)
+        etw_buffers_delay(feed->buffers, config->slow_cpu_ms);
     feed->flush_s = p->flush_s == 0 ? 1 : p->flush_s;
     feed->timer_ns = began_ns + feed->flush_s * UINT64_C(1000000000);
     while (ew_os_raw_ns() - began_ns < delay_ns)
@@ -555,6 +557,8 @@ static void feed_session(struct feed *feed)
         deliver_while_writing(feed);
     else
         write_all(feed);
+    if (feed->buffers != NULL)
+        etw_buffers_delay(feed->buffers, 0);
     while (feed->buffers != NULL && deliver_buffer(feed))
         ;
     set_feeding(emulator, false);
