@@ -15,6 +15,7 @@
 #include "base/utf16.h"
 #include "base/utf8.h"
 #include "model/record.h"
+#include "tally/program_name.h"
 
 enum { LIFETIMES_MAX = 1 << 19, TEXT_MAX = 8 << 20, FIRST_SIZE = 256, NAME_MAX = 260 };
 
@@ -217,10 +218,13 @@ static uint32_t keep_text(struct ew_process_history *history, const char *name, 
     return at + 1;
 }
 
-static uint32_t keep_name(struct ew_process_history *history, const struct ew_event_text *text)
+static uint32_t keep_name(struct ew_process_history *history, const struct ew_event *event)
 {
     char name[NAME_MAX];
-    size_t len = text->len == 0 ? 0 : ew_recording_event_text_copy(text, name, sizeof name);
+    const struct ew_event_text *text = &event->u.process.image;
+    size_t len = ew_program_name(text, &event->u.process.command_line, name, sizeof name);
+    if (len == 0 && text->len > 0)
+        len = ew_recording_event_text_copy(text, name, sizeof name);
     return len == 0 ? 0 : keep_text(history, name, len);
 }
 
@@ -234,7 +238,7 @@ static void learn_process(struct ew_process_history *history, const struct ew_ev
     if (lifetime == NULL)
         return;
     if (lifetime->name == 0)
-        lifetime->name = keep_name(history, &event->u.process.image);
+        lifetime->name = keep_name(history, event);
     if (event->u.process.parent_pid != EW_NO_ID)
         lifetime->pid = event->u.process.parent_pid;
 }

@@ -12,6 +12,7 @@
 #include "base/utf16.h"
 #include "base/utf8.h"
 #include "tally/internal.h"
+#include "tally/program_name.h"
 
 #define TWICE_NS UINT64_C(1000000000)
 #define ROOM_STEPS 16
@@ -37,6 +38,16 @@ static size_t clean(const uint8_t *bytes, size_t len, char *buffer, size_t size)
     return used;
 }
 
+static const char *keep_scratch(struct ew_tally *tally, size_t from, size_t len)
+{
+    const char *kept = ew_tally_keep_text(&tally->texts, tally->scratch + from, len);
+    if (tally->texts.failed) {
+        tally->texts.failed = false;
+        ew_tally_short_of_memory(tally);
+    }
+    return kept;
+}
+
 const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text *text,
                               bool base_name)
 {
@@ -48,12 +59,18 @@ const char *ew_processes_text(struct ew_tally *tally, const struct ew_event_text
     for (size_t i = 0; base_name && i < len; i++)
         if (buffer[i] == '\\')
             from = i + 1;
-    const char *kept = ew_tally_keep_text(&tally->texts, buffer + from, len - from);
-    if (tally->texts.failed) {
-        tally->texts.failed = false;
-        ew_tally_short_of_memory(tally);
-    }
-    return kept;
+    return keep_scratch(tally, from, len - from);
+}
+
+/* The name in a process event, "" if it has none. */
+static const char *name_in(struct ew_tally *tally, const struct ew_event *event)
+{
+    const struct ew_event_text *image = &event->u.process.image;
+    if (image->len == 0)
+        return "";
+    size_t len = ew_program_name(image, &event->u.process.command_line, tally->scratch,
+                                 sizeof tally->scratch);
+    return len > 0 ? keep_scratch(tally, 0, len) : ew_processes_text(tally, image, true);
 }
 
 /* ---------------------------------------------------------------------- selecting */
@@ -290,7 +307,7 @@ static void fill(struct ew_tally *tally, struct ew_tally_process *process,
                  const struct ew_event *event)
 {
     if (event->u.process.image.len > 0)
-        process->name = ew_processes_text(tally, &event->u.process.image, true);
+        process->name = name_in(tally, event);
     if (event->u.process.command_line.len > 0)
         process->command_line = ew_processes_text(tally, &event->u.process.command_line, false);
     if (event->u.process.parent_pid != EW_NO_ID) {
@@ -364,9 +381,7 @@ static bool is_duplicate(struct ew_tally *tally, const struct ew_tally_process *
         return process->name[0] == '\0' && process->serial == tally->next_serial;
     if (event->t_ns - process->start_ns >= TWICE_NS)
         return false;
-    const char *name = event->u.process.image.len > 0
-                           ? ew_processes_text(tally, &event->u.process.image, true)
-                           : "";
+    const char *name = name_in(tally, event);
     bool parent = (process->flags & EW_TP_HAS_PPID) == 0 ||
                   event->u.process.parent_pid == EW_NO_ID ||
                   process->ppid == event->u.process.parent_pid;

@@ -37,6 +37,7 @@ extern const struct make_kind make_content_kinds[];
 extern const struct make_kind make_user_kinds[];
 extern const struct make_kind make_wrong_kinds[];
 extern const struct make_kind make_damage_kinds[];
+extern const struct make_kind make_names_kinds[];
 
 /* A config that writes to the output, with the given options. */
 struct ew_etl_writer_config make_config(const struct make_options *options,

@@ -11,6 +11,7 @@ struct etw_buffers {
     struct ew_mutex *lock;
     uint32_t cpu_count, buffer_bytes;
     uint64_t sequence;
+    uint32_t delay_ms;           /* of CPU 0 */
     struct etw_buffer **current; /* one per CPU */
     bool *lost;                  /* likewise: since its last buffer */
     struct etw_buffer *free, *first, *last;
@@ -87,6 +88,8 @@ static void queue(struct etw_buffers *buffers, uint16_t cpu)
         memset(buffer->bytes + buffer->filled, 0xFF, buffers->buffer_bytes - buffer->filled);
     buffer->next = NULL;
     ew_mutex_lock(buffers->lock);
+    bool delayed = cpu == 0 && buffers->delay_ms > 0;
+    buffer->due_ns = delayed ? ew_os_raw_ns() + buffers->delay_ms * UINT64_C(1000000) : 0;
     if (buffers->first == NULL)
         buffers->first = buffer;
     else
@@ -157,12 +160,29 @@ void etw_buffers_flush(struct etw_buffers *buffers, uint64_t t_raw)
 
 /* -------------------------------------------------------------------------- taking */
 
-struct etw_buffer *etw_buffers_take(struct etw_buffers *buffers)
+void etw_buffers_delay(struct etw_buffers *buffers, uint32_t ms)
 {
     ew_mutex_lock(buffers->lock);
+    buffers->delay_ms = ms;
+    ew_mutex_unlock(buffers->lock);
+}
+
+struct etw_buffer *etw_buffers_take(struct etw_buffers *buffers)
+{
+    struct etw_buffer *before = NULL;
+    ew_mutex_lock(buffers->lock);
     struct etw_buffer *buffer = buffers->first;
-    if (buffer != NULL)
+    while (buffer != NULL && buffers->delay_ms > 0 && buffer->due_ns > 0 &&
+           buffer->due_ns > ew_os_raw_ns()) {
+        before = buffer;
+        buffer = buffer->next;
+    }
+    if (buffer != NULL && before == NULL)
         buffers->first = buffer->next;
+    else if (buffer != NULL)
+        before->next = buffer->next;
+    if (buffer != NULL && buffers->last == buffer)
+        buffers->last = before;
     ew_mutex_unlock(buffers->lock);
     return buffer;
 }

@@ -17,6 +17,7 @@ struct etw_buffers;
 struct etw_buffer {
     struct etw_buffer *next;
     uint32_t filled, events;
+    uint64_t due_ns; /* not to be taken before */
     uint8_t bytes[]; /* including the header of 72 bytes */
 };
 
@@ -33,7 +34,11 @@ void etw_buffers_empty(struct etw_buffers *buffers, uint16_t cpu);
 /* Makes the partly filled buffer of every CPU available, with this time; 0: of its last event. */
 void etw_buffers_flush(struct etw_buffers *buffers, uint64_t t_raw);
 
-/* Taking thread: the next full buffer, or NULL if there is none. */
+/* Before writing: full buffers of CPU 0 can be taken only this much later; 0: all of them at once.
+ */
+void etw_buffers_delay(struct etw_buffers *buffers, uint32_t ms);
+
+/* Taking thread: the next full buffer that is due, or NULL if there is none. */
 struct etw_buffer *etw_buffers_take(struct etw_buffers *buffers);
 void etw_buffers_give(struct etw_buffers *buffers, struct etw_buffer *buffer);
 

@@ -102,6 +102,7 @@ struct etw_emulator_config {
     uint32_t late_rundown_ms; /* … or this late */
     bool rundown_at_stop;     /* they are logged again when the session stops (DCEnd) */
     uint32_t start_delay_ms;  /* a session logs nothing for this long after StartTrace */
+    uint32_t slow_cpu_ms;     /* full buffers of CPU 0 come this much later than others */
     bool mute_buffers;        /* whole buffers are promised, but none comes … */
     bool buffers_end;         /* … or ProcessTrace returns at once */
     bool deaf_process;      /* ProcessTrace goes on after its session has ended, until CloseTrace */

@@ -398,8 +398,6 @@ static void feed_next(struct feed *feed, const struct ew_record *record)
     feed_record(feed, record);
 }
 
-/* EventTrace/Extension and EndExtension: the masks of the session that made the recording. A merged
- * recording has those of each. */
 static void find_mask(struct feed *feed)
 {
     const struct etw_emulator_config *config = &feed->emulator->config;
@@ -411,16 +409,8 @@ static void find_mask(struct feed *feed)
                            &(struct ew_etl_options){.workers = 1}, &reader, NULL) != 0)
         return;
     while ((count = ew_etl_next(reader, &records)) > 0)
-        for (int i = 0; i < count; i++) {
-            const struct ew_record *record = &records[i];
-            if (record->kind != EW_RECORD_KERNEL || record->group != 0 ||
-                (record->opcode != 5 && record->opcode != 32) || record->payload_size < 32)
-                continue;
-            for (int k = 0; k < 8; k++) {
-                feed->mask[k] |= ew_load_u32(record->payload + 4 * k);
-                feed->has_mask = feed->has_mask || feed->mask[k] != 0;
-            }
-        }
+        for (int i = 0; i < count; i++)
+            feed->has_mask |= etw_gate_add_mask(feed->mask, &records[i]);
     ew_etl_close(reader);
 }
 
@@ -552,6 +542,8 @@ static void feed_session(struct feed *feed)
     feed->changes = UINT32_MAX;
     if (feed->trace->on_buffer != NULL || config->session_buffers)
         feed->buffers = etw_buffers_new(config->cpu_count, p->buffer_kb * 1024, p->min_buffers);
+    if (feed->buffers != NULL)
+        etw_buffers_delay(feed->buffers, config->slow_cpu_ms);
     feed->flush_s = p->flush_s == 0 ? 1 : p->flush_s;
     feed->timer_ns = began_ns + feed->flush_s * UINT64_C(1000000000);
     while (ew_os_raw_ns() - began_ns < delay_ns)
@@ -565,6 +557,8 @@ static void feed_session(struct feed *feed)
         deliver_while_writing(feed);
     else
         write_all(feed);
+    if (feed->buffers != NULL)
+        etw_buffers_delay(feed->buffers, 0);
     while (feed->buffers != NULL && deliver_buffer(feed))
         ;
     set_feeding(emulator, false);

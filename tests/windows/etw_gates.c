@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
+
 enum { PROCESS, SCHEDULER, PROFILE, INTERRUPT, IO, MEMORY, SYSCALL };
 enum {
     DISK = 1,
@@ -69,7 +71,7 @@ const struct etw_gate etw_gates[] = {
     {"SYSTEMCALL", PERF, 51, 52, 0x00000080, SYSCALL, 0x1, OLD, 0x40000040, DOCS},
     {"DISK_IO", DISK, 10, 11, 0x00000100, IO, 0x1, OLD, 0x00000100, ALL},
     {"DISK_IO", DISK, 14, 14, 0x00000100, IO, 0x1, OLD, 0x00000100, ALL},
-    {"DISK_FILE_IO", FILES, 0, 0, 0x00000200, IO, 0x4, OLD, 0x00000200, ALL},
+    {"DISK_FILE_IO", FILES, 0, 0, 0x00000200, IO, 0x4, OLD, 0x00000200, DOCS},
     {"DISK_FILE_IO", FILES, 32, 36, 0x00000200, IO, 0x4, OLD, 0x00000200, ALL},
     {"DISK_IO_INIT", DISK, 12, 13, 0x00000400, IO, 0x2, OLD, 0x00000400, ALL},
     {"DISK_IO_INIT", DISK, 15, 15, 0x00000400, IO, 0x2, OLD, 0x00000400, ALL},
@@ -122,6 +124,27 @@ bool etw_gate_passes(const struct etw_enabled *enabled, uint32_t os_build, uint8
     return !known;
 }
 
+/* EventTrace/Extension and EndExtension. */
+bool etw_gate_add_mask(uint32_t mask[8], const struct ew_record *record)
+{
+    bool any = false;
+    if (record->kind != EW_RECORD_KERNEL || record->group != 0 ||
+        (record->opcode != 5 && record->opcode != 32) || record->payload_size < 32)
+        return false;
+    for (int i = 0; i < 8; i++) {
+        uint32_t bits = ew_load_u32(record->payload + 4 * i);
+        mask[i] |= bits;
+        any |= bits != 0;
+    }
+    return any;
+}
+
+bool etw_gate_mask_gives(const struct etw_gate *gate, const uint32_t mask[8], uint8_t group,
+                         uint8_t opcode)
+{
+    return is_of(gate, group, opcode) && (mask[gate->mask >> 29] & gate->mask & 0x1FFFFFFFu) != 0;
+}
+
 bool etw_gate_mask_passes(const uint32_t mask[8], uint8_t group, uint8_t opcode)
 {
     bool known = false;
@@ -130,7 +153,7 @@ bool etw_gate_mask_passes(const uint32_t mask[8], uint8_t group, uint8_t opcode)
         if (!is_of(gate, group, opcode))
             continue;
         known = true;
-        if ((mask[gate->mask >> 29] & gate->mask & 0x1FFFFFFFu) != 0)
+        if (etw_gate_mask_gives(gate, mask, group, opcode))
             return true;
     }
     return !known;

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/record.h"
+
 enum { ETW_GATE_PROVIDERS = 7 };
 
 /* What a session has enabled. */
@@ -48,6 +50,12 @@ uint32_t etw_gate_provider(const uint8_t guid[16]);
  * pass. */
 bool etw_gate_passes(const struct etw_enabled *enabled, uint32_t os_build, uint8_t group,
                      uint8_t opcode);
+/* Adds the group masks in a record of the session that made a recording. A merged recording has
+ * those of each of its sessions. False: it has none. */
+bool etw_gate_add_mask(uint32_t mask[8], const struct ew_record *record);
+/* Whether a mask gives such an event by this row. */
+bool etw_gate_mask_gives(const struct etw_gate *gate, const uint32_t mask[8], uint8_t group,
+                         uint8_t opcode);
 /* The same for the group mask of a recording. */
 bool etw_gate_mask_passes(const uint32_t mask[8], uint8_t group, uint8_t opcode);
 

@@ -5,6 +5,8 @@
  *
  *   etw_replay samples FILE.etl OUT.jsonl HZ [threads]
  *   etw_replay events FILE.etl OUT.etl
+ *   etw_replay gates FILE.etl: which rows of etw_gates.c the recording has events of, and which
+ *                              kernel events its mask should not have let pass
  *   -b before these: whole buffers, as Windows 11 delivers them
  *
  * The recording is shifted to one second after the start of the machine, so that its ticks become
@@ -20,6 +22,7 @@
 #include "decode/decode.h"
 #include "etw_buffers.h"
 #include "etw_emulator.h"
+#include "etw_gates.h"
 #include "etw_move.h"
 #include "os/os.h"
 #include "sampler/sampler.h"
@@ -380,14 +383,63 @@ static void write_events(struct play *play, const char *path)
     ew_waiter_free(waiter);
 }
 
+/* ------------------------------------------------------------------------------ gates */
+
+enum { KERNEL_KINDS = 65536 }; /* group and opcode */
+
+static void take_kernel_events(const struct play *play, uint32_t mask[8], bool *ret_has_mask,
+                               uint64_t *counts)
+{
+    struct ew_etl_reader *reader = NULL;
+    const struct ew_record *records;
+    int count;
+    must(ew_etl_open_memory(play->bytes, play->size, &(struct ew_etl_options){.workers = 1},
+                            &reader, NULL) == 0,
+         "cannot open the recording");
+    while ((count = ew_etl_next(reader, &records)) > 0)
+        for (int i = 0; i < count; i++) {
+            *ret_has_mask |= etw_gate_add_mask(mask, &records[i]);
+            if (records[i].kind == EW_RECORD_KERNEL)
+                counts[records[i].group << 8 | records[i].opcode]++;
+        }
+    ew_etl_close(reader);
+}
+
+/* Without a mask there is nothing to compare. */
+static int write_gates(const struct play *play)
+{
+    static uint64_t counts[KERNEL_KINDS];
+    uint32_t mask[8] = {0};
+    bool has_mask = false;
+    take_kernel_events(play, mask, &has_mask, counts);
+    for (uint32_t i = 0; i < KERNEL_KINDS && has_mask; i++)
+        if (counts[i] > 0 && !etw_gate_mask_passes(mask, (uint8_t)(i >> 8), (uint8_t)i))
+            printf("refused %u %u %u\n", i >> 8, i & 255, (unsigned)counts[i]);
+    for (size_t row = 0; row < etw_gate_count; row++) {
+        const struct etw_gate *gate = &etw_gates[row];
+        uint64_t given = 0;
+        for (uint32_t i = 0; i < KERNEL_KINDS && has_mask; i++)
+            if (etw_gate_mask_gives(gate, mask, (uint8_t)(i >> 8), (uint8_t)i))
+                given += counts[i];
+        printf("row %u %s %s %u\n", (unsigned)row, gate->name,
+               (gate->sources & ETW_GATE_RECORDING) != 0 ? "recording" : "documentation",
+               (unsigned)given);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct play play;
     bool buffers = argc > 1 && strcmp(argv[1], "-b") == 0;
     char **word = argv + 1 + buffers;
     bool samples = argc - buffers >= 5 && strcmp(word[0], "samples") == 0;
-    must(samples || argc - buffers == 4, "samples FILE OUT HZ [threads] | events FILE OUT");
+    bool gates = argc == 3 && strcmp(word[0], "gates") == 0;
+    must(samples || gates || argc - buffers == 4,
+         "samples FILE OUT HZ [threads] | events FILE OUT | gates FILE");
     read_file(&play, word[1]);
+    if (gates)
+        return write_gates(&play);
     learn(&play);
     start(&play, buffers);
     if (samples)

@@ -10,7 +10,8 @@
  *
  * The horizon. A flush is only a request, so it counts as done when something with a later time has
  * arrived. If nothing does, or flushing fails, the timer of the session delivers every event within
- * a known time.
+ * a known time. Buffers of one CPU may come later than those of another: the horizon is held back
+ * by as much as the latest event was late, for as long as events are.
  */
 #include "source/etw/consumer.h"
 
@@ -38,6 +39,7 @@ enum {
 };
 static const uint64_t default_pool_bytes = 32u << 20;
 static const uint64_t lag_slack_ns = 500000000;
+static const uint64_t slack_halves_ns = 10000000000; /* without a late event */
 #define NS_PER_S UINT64_C(1000000000)
 #define UNIX_EPOCH_FILETIME UINT64_C(116444736000000000)
 
@@ -60,6 +62,7 @@ struct ew_etw_consumer {
 
     struct ew_record batch[BATCH];
     uint64_t horizon_ns, last_ns;
+    uint64_t slack_ns, slack_since_ns; /* by which the horizon is held back, since when */
     struct ew_etw_counts counts;
     struct ew_etw_lost lost_before; /* by sessions before a restart */
     struct lost_kind {
@@ -412,6 +415,23 @@ static int emit_rest(struct ew_etw_consumer *consumer, bool ended,
     return status->lost_ns <= consumer->horizon_ns ? emit_total_loss(consumer, &lost) : 0;
 }
 
+/* Late events show how much later than others the buffers of a CPU come. */
+static void adapt_slack(struct ew_etw_consumer *consumer, uint64_t now_ns)
+{
+    if (!consumer->clock_set || consumer->clock.hz == 0)
+        return;
+    uint64_t late_raw = ew_etw_rings_lateness(consumer->rings);
+    uint64_t late_ns = late_raw / consumer->clock.hz * NS_PER_S +
+                       late_raw % consumer->clock.hz * NS_PER_S / consumer->clock.hz;
+    if (late_raw == 0 && now_ns - consumer->slack_since_ns < slack_halves_ns)
+        return;
+    if (late_raw == 0)
+        consumer->slack_ns /= 2;
+    else if (late_ns > consumer->slack_ns)
+        consumer->slack_ns = late_ns < consumer->lag_ns ? late_ns : consumer->lag_ns;
+    consumer->slack_since_ns = now_ns;
+}
+
 static void advance_horizon(struct ew_etw_consumer *consumer,
                             const struct ew_etw_pump_status *status)
 {
@@ -421,6 +441,7 @@ static void advance_horizon(struct ew_etw_consumer *consumer,
                               : 0;
     if (arrived_ns < horizon_ns)
         horizon_ns = arrived_ns;
+    horizon_ns = horizon_ns > consumer->slack_ns ? horizon_ns - consumer->slack_ns : 0;
     if (horizon_ns < status->lagging_ns)
         horizon_ns = status->lagging_ns;
     if (horizon_ns > consumer->horizon_ns)
@@ -440,6 +461,7 @@ int ew_etw_consumer_next(struct ew_etw_consumer *consumer, const struct ew_recor
     if (!ended) {
         ew_etw_pump_status(consumer->pump, &status);
         ended = ew_etw_pump_ended(consumer->pump);
+        adapt_slack(consumer, consumer->api->now_ns(consumer->api->ctx));
         advance_horizon(consumer, &status);
     }
     if (ew_etw_rings_late(consumer->rings) > consumer->late) {

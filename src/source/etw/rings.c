@@ -89,6 +89,7 @@ struct ew_etw_rings {
     size_t heap_count;
     struct block *spent; /* the caller still uses their events */
     uint64_t taken_raw, late;
+    uint64_t horizon_raw, lateness_raw; /* of the last take; see ew_etw_rings_lateness */
     uint64_t from_chunks, damaged;
 };
 
@@ -516,6 +517,9 @@ static bool take_entry(struct ew_etw_rings *rings, struct stream *stream, struct
         rings->from_chunks += stream->chunk != NULL;
     }
     rings->late += entry->t_raw < rings->taken_raw;
+    if (entry->t_raw < rings->taken_raw && rings->horizon_raw > entry->t_raw &&
+        rings->horizon_raw - entry->t_raw > rings->lateness_raw)
+        rings->lateness_raw = rings->horizon_raw - entry->t_raw;
     if (entry->t_raw > rings->taken_raw)
         rings->taken_raw = entry->t_raw;
     return true;
@@ -553,6 +557,8 @@ size_t ew_etw_rings_take(struct ew_etw_rings *rings, uint64_t horizon_raw,
                          struct ew_record *records, size_t max)
 {
     size_t count = 0;
+    if (horizon_raw != UINT64_MAX)
+        rings->horizon_raw = horizon_raw;
     release_spent(rings);
     build_heap(rings);
     while (count < max && rings->heap_count > 0) {
@@ -574,6 +580,13 @@ size_t ew_etw_rings_take(struct ew_etw_rings *rings, uint64_t horizon_raw,
     if (count == 0)
         count = take_losses(rings, records, max);
     return count;
+}
+
+uint64_t ew_etw_rings_lateness(struct ew_etw_rings *rings)
+{
+    uint64_t lateness_raw = rings->lateness_raw;
+    rings->lateness_raw = 0;
+    return lateness_raw;
 }
 
 uint64_t ew_etw_rings_late(const struct ew_etw_rings *rings)

@@ -46,6 +46,8 @@ struct ew_etw_rings_counts {
     uint32_t blocks, blocks_used_max;
 };
 uint64_t ew_etw_rings_late(const struct ew_etw_rings *rings);
+/* The most by which the horizon was ahead of a late event, in raw time, since the last call. */
+uint64_t ew_etw_rings_lateness(struct ew_etw_rings *rings);
 void ew_etw_rings_counts(const struct ew_etw_rings *rings, struct ew_etw_rings_counts *ret_counts);
 
 #endif
