@@ -57,6 +57,8 @@ struct ew_sensor_ops {
      * at once. */
     int (*read)(void *state, uint64_t now_ns, struct ew_sensor_batch *batch,
                 struct ew_error *reterr);
+    /* Those of `kinds` that this machine has; no call into a driver. NULL: all of them. */
+    uint32_t (*find_kinds)(const struct ew_sensor_config *config);
 };
 
 /* The sensors of this system, ended by NULL. One file per system. */
