@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from commandkit import linux_only
+import toolkit
 from lib import BUILD, check, check_eq, check_in, json_lines, main, run, skip, start, temp_dir, test
 
 RANGE = 262143328850
@@ -549,11 +550,20 @@ def a_perfetto_trace_has_the_meters_as_counter_tracks():
         done = run(["record", "--energy", "--source", "poll", "--sys-root", root, "-o", path, "--", sys.executable, "-c",
                     COMMAND, f"{energy_file(root, 'intel-rapl:0')}=5001000"])
         check_eq(done.code, 0, done.err)
-        check(os.path.getsize(path) > 0, "empty")
-        done = run(["report", "--json", path])
-        check_eq(done.code, 0, done.err)
-        processes = [o for o in json_lines(done.out) if o["type"] == "process" and o["energy_uj"]]
+        reported = run(["report", "--json", path])
+        check_eq(reported.code, 0, reported.err)
+        processes = [o for o in json_lines(reported.out) if o["type"] == "process" and o["energy_uj"]]
         check(processes, "no process has energy in the report")
+        # A rate applies until the next value, so the values times their durations are the energy again.
+        tracks, energy = toolkit.sql(
+            path, "select distinct p.name, t.name from counter c join track t on c.track_id = t.id"
+                  " join track p on t.parent_id = p.id where t.name like '%uj/s'",
+            "select sum(value * dur) / 1e9 from (select c.value as value, lead(c.ts) over (order by c.ts) - c.ts as dur"
+            " from counter c join track t on c.track_id = t.id join track p on t.parent_id = p.id"
+            " where p.name = 'energy powercap package-0' and t.name = 'energy_uj/s')")
+        check({("energy powercap " + name, "energy_uj/s") for name in ("package-0", "package-0/core", "package-0/dram", "psys")}
+              <= {tuple(row) for row in tracks}, f"tracks: {tracks}")
+        check(abs(energy[0][0] - 5000000) < 50000, f"energy in the trace: {energy}")
 
 
 main()
