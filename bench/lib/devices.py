@@ -91,10 +91,10 @@ def nearest(rows, t):
     return min(rows, key=lambda row: abs(row[0] - t)) if rows else None
 
 
-def compare_figures(section, devices, rows, whose):
+def compare_figures(section, devices, rows, other):
     """Share of the readings of etwatch that equal a reading nearby; the driver has new values each 0.2 s."""
     if not rows:
-        section.note(f"{whose} gave no figures")
+        section.note(f"{other} gave no figures")
         return
     pairs = [(o, nearest(rows, o["t_ns"] / 1e9)) for o in devices]
     pairs = [(o, row) for o, row in pairs if abs(row[0] - o["t_ns"] / 1e9) < 0.3]
@@ -104,13 +104,13 @@ def compare_figures(section, devices, rows, whose):
     power = [statistics.mean(o["power_watts"] for o, _ in pairs if o["power_watts"] is not None),
              statistics.mean(row[3] for _, row in pairs)] if pairs else []
     if memory:
-        section.add(f"memory: median difference from {whose}", "MiB", [statistics.median(memory)], bar=2,
+        section.add(f"memory: median difference from {other}", "MiB", [statistics.median(memory)], bar=2,
                     note=f"largest {max(memory):.0f} of {len(memory)} pairs")
     if equal:
-        section.add(f"use: readings equal to one of {whose} within 0.5 s", "%", [100 * sum(equal) / len(equal)], bar=95,
+        section.add(f"use: readings equal to one of {other} within 0.5 s", "%", [100 * sum(equal) / len(equal)], bar=95,
                     at_least=True, note=f"{len(equal)} readings")
     if power:
-        section.add(f"power: mean against {whose}", "%", [100 * abs(power[0] / power[1] - 1)], bar=5,
+        section.add(f"power: mean against {other}", "%", [100 * abs(power[0] / power[1] - 1)], bar=5,
                     note=f"{power[0]:.1f} and {power[1]:.1f} W")
 
 
