@@ -142,7 +142,9 @@ ETWATCH_D_throttle_reasons = 15
 ETWATCH_D_pcie_received_bytes_per_second = 16
 ETWATCH_D_pcie_sent_bytes_per_second = 17
 ETWATCH_D_processes = 18
-ETWATCH_DEVICE_METRIC_COUNT = 19
+ETWATCH_D_nvlink_received_bytes = 19
+ETWATCH_D_nvlink_sent_bytes = 20
+ETWATCH_DEVICE_METRIC_COUNT = 21
 ETWATCH_THROTTLE_IDLE = 1
 ETWATCH_THROTTLE_APPLICATION_CLOCKS = 2
 ETWATCH_THROTTLE_POWER_CAP = 4
@@ -839,7 +841,8 @@ Device._fields_ = [
     ("memory_clock_mhz", c_double), ("power_watts", c_double), ("busy_ns", c_uint64), ("energy_uj", c_uint64),
     ("idle_energy_uj", c_uint64), ("watched_energy_uj", c_uint64), ("other_energy_uj", c_uint64),
     ("throttle_reasons", c_uint64), ("pcie_received_bytes_per_second", c_double),
-    ("pcie_sent_bytes_per_second", c_double), ("processes", c_uint64),
+    ("pcie_sent_bytes_per_second", c_double), ("processes", c_uint64), ("nvlink_received_bytes", c_uint64),
+    ("nvlink_sent_bytes", c_uint64),
 ]
 DeviceOptions._fields_ = [
     ("size", c_uint32), ("kinds", c_uint32), ("hz", c_double), ("proc_root", c_char_p), ("sys_root", c_char_p),
