@@ -74,6 +74,8 @@ struct gpu {
     struct process *processes;
     uint32_t process_count;
     double pcie_received, pcie_sent; /* bytes a second; < 0: unknown */
+    uint64_t nvlink_ns, nvlink_kib[2];
+    bool no_nvlink, nvlink_known;
     double util; /* the last known, for the attribution of energy; < 0: unknown */
 };
 
@@ -559,6 +561,32 @@ static void read_pcie(const struct nvml *nvml, struct gpu *gpu)
         gpu->pcie_received = 1024.0 * kilobytes;
 }
 
+/* Counters of all links together. A GPU without NVLink is asked once. */
+static void put_nvlink(const struct nvml *nvml, struct gpu *gpu, uint64_t now_ns,
+                       struct ew_device_reading *out)
+{
+    struct ew_nvml_field fields[2] = {
+        {.id = EW_NVML_FIELD_NVLINK_RECEIVED, .scope = EW_NVML_ALL_LINKS},
+        {.id = EW_NVML_FIELD_NVLINK_SENT, .scope = EW_NVML_ALL_LINKS}};
+    if (nvml->api.fields == NULL || gpu->no_nvlink ||
+        !is_due(&gpu->nvlink_ns, now_ns, figures_every_ns))
+        return;
+    int code = nvml->api.fields(gpu->handle, 2, fields);
+    bool known = code == EW_NVML_SUCCESS && fields[0].code == EW_NVML_SUCCESS &&
+                 fields[1].code == EW_NVML_SUCCESS && fields[0].value.u64 >> 50 == 0 &&
+                 fields[1].value.u64 >> 50 == 0;
+    gpu->no_nvlink = !known && !gpu->nvlink_known;
+    bool grew = known && gpu->nvlink_known && fields[0].value.u64 >= gpu->nvlink_kib[0] &&
+                fields[1].value.u64 >= gpu->nvlink_kib[1];
+    if (grew) {
+        EW_DEVICE_PUT(out, nvlink_received_bytes, (fields[0].value.u64 - gpu->nvlink_kib[0]) << 10);
+        EW_DEVICE_PUT(out, nvlink_sent_bytes, (fields[1].value.u64 - gpu->nvlink_kib[1]) << 10);
+    }
+    gpu->nvlink_known = known;
+    gpu->nvlink_kib[0] = fields[0].value.u64;
+    gpu->nvlink_kib[1] = fields[1].value.u64;
+}
+
 /* Compares the counter with what was reported. It restarts with the driver. */
 static void read_counter(const struct nvml *nvml, struct gpu *gpu, uint64_t now_ns)
 {
@@ -649,6 +677,7 @@ static int read_figures(struct nvml *nvml, struct gpu *gpu, uint64_t now_ns, boo
         EW_DEVICE_PUT(out, pcie_received_bytes_per_second, gpu->pcie_received);
     if (gpu->pcie_sent >= 0)
         EW_DEVICE_PUT(out, pcie_sent_bytes_per_second, gpu->pcie_sent);
+    put_nvlink(nvml, gpu, now_ns, out);
     put_energy(nvml, gpu, now_ns, last, out, ret_above_uj);
     return code;
 }
@@ -661,7 +690,7 @@ static void forget(struct gpu *gpu, struct ew_device_reading *out)
     memset(&out->estimated, 0, sizeof out->estimated);
     out->by_uses = false;
     gpu->process_count = 0;
-    gpu->energy_known = false;
+    gpu->energy_known = gpu->nvlink_known = false;
     gpu->energy_sum_uj = gpu->energy_debt_uj = 0;
 }
 

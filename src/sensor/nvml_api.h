@@ -87,7 +87,12 @@ struct ew_nvml_field {
         unsigned long long u64;
     } value;
 };
-enum { EW_NVML_FIELD_POWER_INSTANT = 186 }; /* in mW; since driver 530 */
+enum {
+    EW_NVML_FIELD_NVLINK_SENT = 138,     /* in KiB since the driver was loaded */
+    EW_NVML_FIELD_NVLINK_RECEIVED = 139, /* likewise */
+    EW_NVML_FIELD_POWER_INSTANT = 186,   /* in mW; since driver 530 */
+};
+#define EW_NVML_ALL_LINKS UINT32_MAX /* scope of the fields of NVLink */
 _Static_assert(sizeof(struct ew_nvml_field) == 40, "layout of nvml.h");
 
 enum { EW_NVML_LISTS = 3 }; /* compute, graphics, MPS */

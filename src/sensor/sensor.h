@@ -39,6 +39,8 @@ struct ew_sensor_config {
     const char *proc_root, *sys_root;
     const char *nvml_library; /* NULL: where the driver installs it */
     bool gpu, npu, energy;    /* what is wanted of a sensor that has several */
+    /* Opens a counter of perf: a descriptor, or -1 and errno. NULL: the kernel's. */
+    int (*perf_open)(uint32_t type, uint64_t event, int cpu);
 };
 
 /* All functions run on the sensor's thread, one at a time. */

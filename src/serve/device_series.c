@@ -56,11 +56,18 @@ const struct ew_device_series ew_device_series[ETWATCH_DEVICE_METRIC_COUNT] = {
            "etwatch.device.pcie.sent", "By/s", "bytes that the device sent by PCIe", 1, false),
     SERIES(processes, "etwatch_device_processes", "etwatch.device.processes", "{process}",
            "processes that have the device open", 1, false),
+    SERIES(nvlink_received_bytes, "etwatch_device_nvlink_received_bytes_total",
+           "etwatch.device.nvlink.received", "By", "bytes that the device received by NVLink", 1,
+           true),
+    SERIES(nvlink_sent_bytes, "etwatch_device_nvlink_sent_bytes_total",
+           "etwatch.device.nvlink.sent", "By", "bytes that the device sent by NVLink", 1, true),
 };
 
 bool ew_device_series_has(const struct ew_state *state, const struct ew_state_device *device,
                           uint32_t metric)
 {
+    if (ew_device_series[metric].prometheus == NULL)
+        return false;
     if (ew_device_series[metric].counter)
         return etwatch_metric_set_has(&device->has, metric);
     return etwatch_metric_set_has(&device->latest.has, metric) &&

@@ -240,6 +240,26 @@ TEST(an_old_driver_has_an_average_power_instead_of_the_momentary_one)
     end();
 }
 
+TEST(nvlink_counts_what_was_sent_and_received_since_the_reading_before)
+{
+    begin(host, "nvlink 1000 2000\n");
+    read_for(SECOND_NS);
+    set_driver("nvlink 1010 2500\n");
+    uint64_t received = 0, sent = 0;
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ_INT(read_once(100 * MS_NS), 0);
+        received += run.batch.devices[0].nvlink_received_bytes;
+        sent += run.batch.devices[0].nvlink_sent_bytes;
+    }
+    CHECK_EQ_UINT(received, 10 << 10);
+    CHECK_EQ_UINT(sent, 500 << 10);
+    end();
+    begin(host, "util 5\n");
+    read_for(SECOND_NS);
+    CHECK(!etwatch_metric_set_has(&run.ever, ETWATCH_D_nvlink_sent_bytes));
+    end();
+}
+
 /* ------------------------------------------------------------------------- recovery */
 
 TEST(a_lost_gpu_comes_back_after_its_reset)

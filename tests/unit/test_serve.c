@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "serve/device_series.h"
 #include "serve/prometheus.h"
 #include "serve/routes.h"
 #include "test.h"
@@ -572,6 +573,14 @@ static int make_state(void *ctx)
 TEST(a_state_that_finds_no_memory_leaves_nothing_behind)
 {
     TORTURE(make_state, NULL);
+}
+
+TEST(every_metric_of_devices_is_a_series)
+{
+    for (uint32_t m = 0; m < ETWATCH_DEVICE_METRIC_COUNT; m++) {
+        test_row(ew_catalog_device_name(m));
+        CHECK(ew_device_series[m].prometheus != NULL && ew_device_series[m].otlp != NULL);
+    }
 }
 
 TEST(devices_are_series_and_a_device_that_is_no_longer_read_has_no_gauges)
