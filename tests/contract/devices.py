@@ -7,7 +7,7 @@ import sys
 
 from commandkit import linux_only
 import toolkit
-from lib import BUILD, check, check_eq, check_in, json_lines, main, run, skip, start, temp_dir, test
+from lib import BUILD, ETWATCH, check, check_eq, check_in, json_lines, main, run, skip, start, temp_dir, test
 
 RANGE = 262143328850
 METERS = {"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl:0:1": "dram", "intel-rapl:1": "psys",
@@ -564,6 +564,47 @@ def run_ends_with_the_energy_of_each_meter_and_the_part_of_the_command():
         check(found, done.out)
         check(abs(sum(float(part) for part in found.groups()) - 5) < 0.002, found.group(0))
         check_in("energy of package-0/core: 0.000 J\n", done.out)
+
+
+def doctor(root, *options, environment=None):
+    """The lines of the doctor about devices, by their id."""
+    done = run(["doctor", "--json", "--sys-root", root, *options], env={**os.environ, **(environment or {})})
+    return {o["id"]: o for o in json_lines(done.out) if o.get("id", "").startswith("device_")}
+
+
+@test
+def the_doctor_has_a_line_for_each_kind_of_device():
+    linux_only("sysfs")
+    with temp_dir() as root:
+        none = doctor(root, "--nvml-library", "no-such-library")
+        check_eq({name: (line["state"], line["fix"]) for name, line in none.items()},
+                 {name: ("ok", None) for name in ("device_gpu", "device_npu", "device_energy")}, "no devices")
+        check_in("no-such-library", none["device_gpu"]["found"])
+        check_in("no energy meter", none["device_energy"]["found"])
+        make_powercap(root)
+        write(os.path.join(root, "bus", "pci", "drivers", "intel_vpu", "0000:00:0b.0", "npu_busy_time_us"), "7\n")
+        found = doctor(root, "--nvml-library", "no-such-library")
+        check_in("package-0 (powercap)", found["device_energy"]["found"])
+        check_in("Intel NPU (intel_vpu)", found["device_npu"]["found"])
+
+
+@test
+def the_doctor_says_how_an_energy_meter_becomes_readable():
+    linux_only("RAPL")
+    with temp_dir() as root:
+        make_powercap(root, {"intel-rapl:0": "package-0"})
+        os.chmod(root, 0o755)
+        os.chmod(energy_file(root, "intel-rapl:0"), 0)
+        other = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+        done = subprocess.run([ETWATCH, "doctor", "--json", "--sys-root", root, "--nvml-library", "none"], check=False, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **other)
+        if not done.stdout:
+            skip(f"the program cannot be run by another user: {done.stderr[-200:]}")
+        line = next(o for o in json_lines(done.stdout) if o.get("id") == "device_energy")
+        check_eq(line["state"], "warn")
+        check_in("Permission denied", line["found"])
+        check("fix:" not in line["found"], line["found"])
+        check_in("setcap cap_dac_read_search,cap_perfmon+ep etwatch", line["fix"])
 
 
 @test
