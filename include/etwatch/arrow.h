@@ -87,6 +87,7 @@ enum etwatch_table {
     ETWATCH_TABLE_SPANS = 8,          /* live: every span, whatever its kind */
     ETWATCH_TABLE_INFERENCES = 9,     /* live: the spans of the kinds inference and load */
     ETWATCH_TABLE_OPERATORS = 10,     /* live: the operators of inferences */
+    ETWATCH_TABLE_DEVICES = 11,       /* live: every reading of every device, and their problems */
 };
 
 /* "processes", …; NULL for anything else. */
@@ -169,13 +170,14 @@ ETWATCH_API int etwatch_trace_table(const struct etwatch_trace *trace, uint32_t 
 
 /*
  * Keeps what a monitor delivers as columns, without a call into the program for each sample. Its
- * two functions fit etwatch_callbacks, with the collector as ctx:
+ * functions fit etwatch_callbacks, with the collector as ctx:
  *
  *   struct etwatch_callbacks callbacks = {
  *       .size = sizeof callbacks,
  *       .ctx = collector,
  *       .on_samples = etwatch_collector_on_samples,
  *       .on_events = etwatch_collector_on_events,
+ *       .on_devices = etwatch_collector_on_devices,
  *   };
  *
  * It may be used from several threads, except free, and in any callback. Memory is bounded by
@@ -189,6 +191,7 @@ struct etwatch_collector_stats {
     uint64_t samples, thread_samples, processes, events; /* rows kept now */
     uint64_t dropped; /* rows dropped because of max_rows, or because there was no memory */
     uint64_t spans, inferences, operators; /* rows kept now */
+    uint64_t devices;                      /* rows kept now */
 };
 
 ETWATCH_API int etwatch_collector_new(const struct etwatch_table_options *options,
@@ -199,14 +202,15 @@ ETWATCH_API void etwatch_collector_free(struct etwatch_collector *collector);
 
 ETWATCH_API void etwatch_collector_on_samples(void *collector, const struct etwatch_samples *batch);
 ETWATCH_API void etwatch_collector_on_events(void *collector, const struct etwatch_events *batch);
+ETWATCH_API void etwatch_collector_on_devices(void *collector, const struct etwatch_devices *batch);
 /* They fit on_span and on_operator of etwatch_spans_options, with the collector as ctx. */
 ETWATCH_API void etwatch_collector_on_span(void *collector, const struct etwatch_span *span);
 ETWATCH_API void etwatch_collector_on_operator(void *collector, const struct etwatch_operator *op);
 ETWATCH_API int etwatch_collector_stats(const struct etwatch_collector *collector,
                                         struct etwatch_collector_stats *ret_stats);
 
-/* The rows kept now of PROCESSES, SAMPLES, THREAD_SAMPLES, EVENTS, SPANS, INFERENCES or OPERATORS,
- * without a copy. flags: 0, or ETWATCH_TABLE_TAKE: each row is delivered once. */
+/* The rows kept now of PROCESSES, SAMPLES, THREAD_SAMPLES, EVENTS, SPANS, INFERENCES, OPERATORS or
+ * DEVICES, without a copy. flags: 0, or ETWATCH_TABLE_TAKE: each row is delivered once. */
 ETWATCH_API int etwatch_collector_table(struct etwatch_collector *collector, uint32_t table,
                                         uint32_t flags, struct ArrowArrayStream *ret_stream);
 

@@ -50,7 +50,9 @@ ETWATCH_API const char *etwatch_device_kind_name(uint32_t kind);
     X(throttle_reasons, uint64_t, gauge)             \
     X(pcie_received_bytes_per_second, double, gauge) \
     X(pcie_sent_bytes_per_second, double, gauge)     \
-    X(processes, uint64_t, gauge)
+    X(processes, uint64_t, gauge)                    \
+    X(nvlink_received_bytes, uint64_t, counter)      \
+    X(nvlink_sent_bytes, uint64_t, counter)
 
 enum etwatch_device_metric {
 #define ETWATCH_X(name, type, kind) ETWATCH_D_##name,

@@ -29,6 +29,8 @@ struct etwatch_summary_options {
     /* May be NULL: gets the same batch after it was added; as in etwatch_callbacks. */
     void (*on_samples)(void *ctx, const struct etwatch_samples *batch);
     void *ctx;
+    /* May be NULL: what etwatch_summary_on_devices gets, with the same ctx. */
+    void (*on_devices)(void *ctx, const struct etwatch_devices *batch);
 };
 
 enum etwatch_summary_flag {
@@ -80,6 +82,8 @@ ETWATCH_API int etwatch_summary_new(const struct etwatch_summary_options *option
 ETWATCH_API void etwatch_summary_free(struct etwatch_summary *summary);
 /* Adds samples in their order. Samples for which there is no memory are counted as dropped. */
 ETWATCH_API void etwatch_summary_add(void *summary, const struct etwatch_samples *batch);
+/* Fits on_devices of etwatch_callbacks: passes the batch on to on_devices of the options. */
+ETWATCH_API void etwatch_summary_on_devices(void *summary, const struct etwatch_devices *batch);
 /* Calls on_process for each process with this pid (0: for all), in the order in which they were
  * first seen; returns their number. on_process must not use the summary. */
 ETWATCH_API int etwatch_summary_for_each(

@@ -110,6 +110,7 @@ ETWATCH_TABLE_THREAD_SAMPLES = 7
 ETWATCH_TABLE_SPANS = 8
 ETWATCH_TABLE_INFERENCES = 9
 ETWATCH_TABLE_OPERATORS = 10
+ETWATCH_TABLE_DEVICES = 11
 ETWATCH_TABLE_FIELDS = 1
 ETWATCH_TABLE_TYPED = 2
 ETWATCH_TABLE_PAYLOAD = 4
@@ -145,7 +146,9 @@ ETWATCH_D_throttle_reasons = 15
 ETWATCH_D_pcie_received_bytes_per_second = 16
 ETWATCH_D_pcie_sent_bytes_per_second = 17
 ETWATCH_D_processes = 18
-ETWATCH_DEVICE_METRIC_COUNT = 19
+ETWATCH_D_nvlink_received_bytes = 19
+ETWATCH_D_nvlink_sent_bytes = 20
+ETWATCH_DEVICE_METRIC_COUNT = 21
 ETWATCH_THROTTLE_IDLE = 1
 ETWATCH_THROTTLE_APPLICATION_CLOCKS = 2
 ETWATCH_THROTTLE_POWER_CAP = 4
@@ -827,7 +830,7 @@ TableOptions._fields_ = [
 CollectorStats._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("samples", c_uint64), ("thread_samples", c_uint64),
     ("processes", c_uint64), ("events", c_uint64), ("dropped", c_uint64), ("spans", c_uint64),
-    ("inferences", c_uint64), ("operators", c_uint64),
+    ("inferences", c_uint64), ("operators", c_uint64), ("devices", c_uint64),
 ]
 ConsumerOptions._fields_ = [
     ("size", c_uint32), ("flags", c_uint32), ("session", c_char_p), ("session_options", POINTER(SessionOptions)),
@@ -853,7 +856,8 @@ Device._fields_ = [
     ("memory_clock_mhz", c_double), ("power_watts", c_double), ("busy_ns", c_uint64), ("energy_uj", c_uint64),
     ("idle_energy_uj", c_uint64), ("watched_energy_uj", c_uint64), ("other_energy_uj", c_uint64),
     ("throttle_reasons", c_uint64), ("pcie_received_bytes_per_second", c_double),
-    ("pcie_sent_bytes_per_second", c_double), ("processes", c_uint64),
+    ("pcie_sent_bytes_per_second", c_double), ("processes", c_uint64), ("nvlink_received_bytes", c_uint64),
+    ("nvlink_sent_bytes", c_uint64),
 ]
 DeviceOptions._fields_ = [
     ("size", c_uint32), ("kinds", c_uint32), ("hz", c_double), ("proc_root", c_char_p), ("sys_root", c_char_p),
@@ -992,6 +996,7 @@ SpanGroup._fields_ = [
 SummaryOptions._fields_ = [
     ("size", c_uint32), ("max_processes", c_uint32),
     ("on_samples", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Samples))), ("ctx", c_void_p),
+    ("on_devices", ctypes.CFUNCTYPE(None, c_void_p, POINTER(Devices))),
 ]
 SummaryThread._fields_ = [
     ("tid", c_uint32), ("reserved", c_uint32), ("cycles", c_uint64),
@@ -1171,6 +1176,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_collector_free": (None, [c_void_p]),
     "etwatch_collector_on_samples": (None, [c_void_p, POINTER(Samples)]),
     "etwatch_collector_on_events": (None, [c_void_p, POINTER(Events)]),
+    "etwatch_collector_on_devices": (None, [c_void_p, POINTER(Devices)]),
     "etwatch_collector_on_span": (None, [c_void_p, POINTER(Span)]),
     "etwatch_collector_on_operator": (None, [c_void_p, POINTER(Operator)]),
     "etwatch_collector_stats": (c_int, [c_void_p, POINTER(CollectorStats)]),
@@ -1314,6 +1320,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_summary_new": (c_int, [POINTER(SummaryOptions), POINTER(c_void_p)]),
     "etwatch_summary_free": (None, [c_void_p]),
     "etwatch_summary_add": (None, [c_void_p, POINTER(Samples)]),
+    "etwatch_summary_on_devices": (None, [c_void_p, POINTER(Devices)]),
     "etwatch_summary_for_each": (c_int, [
         c_void_p, c_uint32, ctypes.CFUNCTYPE(None, c_void_p, POINTER(SummaryProcess)), c_void_p,
     ]),

@@ -25,6 +25,11 @@ class Collector(Owned):
         callbacks.on_events = ctypes.cast(_native.lib.etwatch_collector_on_events, type(callbacks.on_events))
         callbacks.ctx = self.pointer.value
 
+    def attach_devices(self, callbacks: Any) -> None:
+        """Makes the monitor deliver the readings of devices to this collector."""
+        callbacks.on_devices = ctypes.cast(_native.lib.etwatch_collector_on_devices, type(callbacks.on_devices))
+        callbacks.ctx = self.pointer.value
+
     def table(self, table: int, take: bool = False) -> Table:
         """A table of the rows present at each read; with take every row is delivered once."""
         name = _native.text(_native.lib.etwatch_table_name(table)) or "table"

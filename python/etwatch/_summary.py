@@ -53,6 +53,7 @@ class Summary(Owned):
         options.max_processes = max_processes
         if collector is not None:
             options.on_samples = ctypes.cast(_native.lib.etwatch_collector_on_samples, type(options.on_samples))
+            options.on_devices = ctypes.cast(_native.lib.etwatch_collector_on_devices, type(options.on_devices))
             options.ctx = collector.pointer.value
         _native.check(_native.lib.etwatch_summary_new(ctypes.byref(options), ctypes.byref(self.pointer)))
         if collector is not None:
@@ -61,6 +62,7 @@ class Summary(Owned):
     def attach(self, callbacks: Any) -> None:
         """Makes the monitor's thread feed it, through a function of the library: no Python runs there."""
         callbacks.on_samples = ctypes.cast(_native.lib.etwatch_summary_add, type(callbacks.on_samples))
+        callbacks.on_devices = ctypes.cast(_native.lib.etwatch_summary_on_devices, type(callbacks.on_devices))
         callbacks.ctx = self.pointer.value
 
     def processes(self, pid: int = 0) -> List[ProcessSummary]:

@@ -3,9 +3,12 @@
 unknown (None); a configuration with a group that cannot be read gets a warning with the reason."""
 import ctypes
 import time
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from . import _abi, _native
+from ._batch import TYPES, Batch
+from ._monitor import NativeMonitor, make_config
+from .config import check_pid, members
 
 __all__ = ["EnergyMonitor", "GPUMonitor", "NPUMonitor"]
 
@@ -130,7 +133,7 @@ class NPUMonitor:
     """
 
     backend: Optional[str] = None
-    """Intel, AMD, or None: there is none that can be read. DirectML and Qualcomm are not read yet."""
+    """Intel, AMD, or None: there is none that can be read."""
 
     def __init__(self, **options: Optional[str]) -> None:
         self._reader = _Reader("npu", **options)
@@ -154,18 +157,66 @@ class NPUMonitor:
                  "driver": device["driver"]} for device in self._devices()]
 
 
+class _Processes:
+    """The energy of processes, added up from the samples of a monitor of its own."""
+
+    def __init__(self, pids: Iterable[object], options: Mapping[str, Optional[str]]) -> None:
+        config = make_config(hz=1.0, metrics=["default", "energy_uj"], queue_samples=65536,
+                             flags=_abi.ETWATCH_CONFIG_QUEUE | _abi.ETWATCH_CONFIG_NO_BUDGET,
+                             pids=[check_pid("pids", pid) for pid in members("pids", pids)])
+        for name, value in options.items():
+            if value is not None:
+                setattr(config, name, value.encode())
+        self._found: Dict[int, Dict[str, Any]] = {}
+        self._monitor = NativeMonitor(config)
+        self._monitor.start()
+
+    def _take(self, batch: Batch) -> None:
+        for sample in batch:
+            found = self._found.setdefault(sample.pid, {"name": sample.name, "joules": None})
+            joules = None if sample.energy_uj is None else sample.energy_uj / 1e6
+            if sample.type == TYPES[_abi.ETWATCH_TYPE_EXIT]:
+                found["joules"] = joules  # its total
+            elif sample.type == TYPES[_abi.ETWATCH_TYPE_SAMPLE] and joules is not None:
+                found["joules"] = (found["joules"] or 0.0) + joules
+
+    def read(self) -> Dict[int, Dict[str, Any]]:
+        batch = self._monitor.read(0)
+        while batch is not None:
+            self._take(batch)
+            batch = self._monitor.read(0)
+        return {pid: dict(found) for pid, found in self._found.items()}
+
+    def close(self) -> None:
+        self._monitor.close()
+
+
 class EnergyMonitor:
-    """Power and energy by domain: package, core, dram and gpu.
+    """Power and energy by domain: package, core, dram and gpu; with `pids` also of these processes and their descendants.
 
     Example:
 
-        power = etwatch.EnergyMonitor().get_power_metrics()
-        print(power["package"]["watts"])
+        power = etwatch.EnergyMonitor(pids=[pid]).get_power_metrics()
+        print(power["package"]["watts"], power["processes"])
     """
 
-    def __init__(self, **options: Optional[str]) -> None:
+    def __init__(self, pids: Iterable[int] = (), **options: Optional[str]) -> None:
         self._reader = _Reader("energy", **options)
         self._joules: Dict[str, float] = {}
+        wanted = list(members("pids", pids))
+        self._processes = _Processes(wanted, options) if wanted else None
+
+    def close(self) -> None:
+        """Ends the watch of `pids`; what was read stays. Not needed without them.
+
+        Example:
+
+            energy = etwatch.EnergyMonitor(pids=[pid])
+            energy.close()
+        """
+        if self._processes is not None:
+            self._processes.close()
+            self._processes = None
 
     def _read(self) -> List[Dict[str, Any]]:
         devices = [device for device in self._reader.read() if not device["failed"]]
@@ -179,7 +230,8 @@ class EnergyMonitor:
 
     def get_power_metrics(self) -> Dict[str, Any]:
         """`watts` and `joules` (since the monitor was made) of each domain, summed over its meters. None is unknown.
-        `processes` is empty here: get_power_metrics of an ETWMonitor has the processes that it monitors.
+        `processes`: for each watched pid its `name` and `joules` so far, an estimate (see docs/devices.md); one sample a
+        second. It is empty without `pids`.
 
         Example:
 
@@ -198,7 +250,7 @@ class EnergyMonitor:
                 domain["watts"] = (domain["watts"] or 0.0) + device["power_watts"]
         for name in domains:
             domains[name]["joules"] = self._joules.get(name)
-        return {**domains, "processes": {}}
+        return {**domains, "processes": {} if self._processes is None else self._processes.read()}
 
     @staticmethod
     def calculate_efficiency(cpu_metrics: Mapping[str, Any], power_metrics: Mapping[str, Any]) -> Optional[float]:

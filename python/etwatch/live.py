@@ -460,7 +460,7 @@ def stats_of(stats: Any) -> Dict[str, Any]:
 
 class RunResult:
     """What a command did. `status` is the return code as in subprocess (minus the signal that killed it). `processes`,
-    `threads`, `samples` and `thread_samples` are tables, built on access.
+    `threads`, `samples`, `thread_samples` and `devices` are tables, built on access.
 
     Example:
 
@@ -510,6 +510,12 @@ class RunResult:
     def thread_samples(self) -> Table:
         """What each thread did in each interval."""
         return self._kept("thread_samples", _abi.ETWATCH_TABLE_THREAD_SAMPLES)
+
+    @property
+    def devices(self) -> Table:
+        """Every reading of GPUs, NPUs and energy meters (metrics=["gpu_ns"], "npu_ns", "energy_uj"), and their problems. The
+        column `estimated` names the metrics of a row that are estimates."""
+        return self._kept("devices", _abi.ETWATCH_TABLE_DEVICES)
 
     def _kept(self, name: str, table: int) -> Table:
         if name not in self._tables:

@@ -124,7 +124,8 @@ static void check_devices(struct doctor *doctor, const struct etwatch_devices *b
 {
     static const char *const ids[] = {"", "device_gpu", "device_npu", "device_energy"};
     static const char *const whats[] = {"", "GPU (--gpu)", "NPU (--npu)", "energy (--energy)"};
-    char found[400] = "";
+    static const char fix_mark[] = "; fix: ";
+    char found[400] = "", fix[256] = "";
     size_t used = 0;
     uint32_t state = ETWATCH_CHECK_OK;
     for (size_t i = 0; i < batch->count && used < sizeof found; i++) {
@@ -135,11 +136,16 @@ static void check_devices(struct doctor *doctor, const struct etwatch_devices *b
                                                   : device->id;
         if (device->kind != kind)
             continue;
+        name = name != NULL ? name : "?";
         /* Missing rights have a fix; a machine without the device has none. */
-        if (problem && strstr(name, "; fix: ") != NULL)
+        const char *mark = problem ? strstr(name, fix_mark) : NULL;
+        int len = mark != NULL ? (int)(mark - name) : (int)strlen(name);
+        if (mark != NULL) {
             state = ETWATCH_CHECK_WARN;
-        used += (size_t)snprintf(found + used, sizeof found - used, "%s%s (%s)",
-                                 used > 0 ? ", " : "", name != NULL ? name : "?", device->driver);
+            (void)snprintf(fix, sizeof fix, "%s", mark + sizeof fix_mark - 1);
+        }
+        used += (size_t)snprintf(found + used, sizeof found - used, "%s%.*s (%s)",
+                                 used > 0 ? ", " : "", len, name, device->driver);
     }
     const struct etwatch_check check = {
         .size = sizeof check,
@@ -148,7 +154,7 @@ static void check_devices(struct doctor *doctor, const struct etwatch_devices *b
         .what = whats[kind],
         .found = found[0] != '\0' ? found : "none: no sensor for it on this system",
         .cost = state == ETWATCH_CHECK_OK ? "" : "its metrics are null",
-        .fix = "",
+        .fix = fix,
     };
     on_check(doctor, &check);
 }
@@ -160,6 +166,7 @@ static void try_devices(struct doctor *doctor)
     struct etwatch_device_reader *reader = NULL;
     const struct etwatch_device_options options = {
         .size = sizeof options,
+        .proc_root = doctor->options->proc_root,
         .sys_root = doctor->options->sys_root,
         .nvml_library = doctor->options->nvml_library,
     };

@@ -9,6 +9,7 @@
  */
 #include <etwatch/arrow.h>
 
+#include "arrow/device_rows.h"
 #include "arrow/export.h"
 #include "arrow/rows.h"
 #include "arrow/span_rows.h"
@@ -25,12 +26,12 @@ struct kept {
     struct ew_batch_list ready;
 };
 
-enum { PROCESSES, SAMPLES, THREAD_SAMPLES, EVENTS, SPANS, INFERENCES, OPERATORS, KEPT };
+enum { PROCESSES, SAMPLES, THREAD_SAMPLES, EVENTS, SPANS, INFERENCES, OPERATORS, DEVICES, KEPT };
 
 struct etwatch_collector {
     struct ew_mutex *lock;
     struct ew_sample_rows processes, samples, thread_samples;
-    struct ew_columns events;
+    struct ew_columns events, devices;
     struct ew_span_rows spans, inferences, operators;
     struct kept kept[KEPT];
     uint64_t max_rows, dropped;
@@ -114,6 +115,22 @@ void etwatch_collector_on_events(void *ctx, const struct etwatch_events *batch)
     ew_mutex_unlock(collector->lock);
 }
 
+void etwatch_collector_on_devices(void *ctx, const struct etwatch_devices *batch)
+{
+    struct etwatch_collector *collector = ctx;
+    struct etwatch_device scratch;
+    struct ew_items items;
+    if (collector == NULL || ew_items_in(&items, batch) < 0)
+        return;
+    ew_mutex_lock(collector->lock);
+    for (size_t i = 0; i < items.count; i++) {
+        ew_arrow_device_rows_put(&collector->devices,
+                                 ew_items_at(&items, i, &scratch, sizeof scratch));
+        after_row(collector, &collector->kept[DEVICES]);
+    }
+    ew_mutex_unlock(collector->lock);
+}
+
 void etwatch_collector_on_span(void *ctx, const struct etwatch_span *given)
 {
     struct etwatch_collector *collector = ctx;
@@ -160,6 +177,7 @@ void etwatch_collector_free(struct etwatch_collector *collector)
     ew_arrow_sample_rows_done(&collector->samples);
     ew_arrow_sample_rows_done(&collector->thread_samples);
     ew_columns_done(&collector->events);
+    ew_columns_done(&collector->devices);
     ew_arrow_span_rows_done(&collector->spans);
     ew_arrow_span_rows_done(&collector->inferences);
     ew_arrow_span_rows_done(&collector->operators);
@@ -192,6 +210,8 @@ static int init(struct etwatch_collector *collector, const struct etwatch_table_
         rc = ew_arrow_span_rows_init(&collector->inferences, false, flags, rows);
     if (rc == 0)
         rc = ew_arrow_span_rows_init(&collector->operators, true, flags, rows);
+    if (rc == 0)
+        rc = ew_arrow_device_rows_init(&collector->devices, flags, rows);
     collector->max_rows = options->max_rows;
     collector->kept[PROCESSES].columns = &collector->processes.columns;
     collector->kept[SAMPLES].columns = &collector->samples.columns;
@@ -200,6 +220,7 @@ static int init(struct etwatch_collector *collector, const struct etwatch_table_
     collector->kept[SPANS].columns = &collector->spans.columns;
     collector->kept[INFERENCES].columns = &collector->inferences.columns;
     collector->kept[OPERATORS].columns = &collector->operators.columns;
+    collector->kept[DEVICES].columns = &collector->devices;
     return rc;
 }
 
@@ -244,6 +265,7 @@ int etwatch_collector_stats(const struct etwatch_collector *collector,
         .spans = rows_of(&collector->kept[SPANS]),
         .inferences = rows_of(&collector->kept[INFERENCES]),
         .operators = rows_of(&collector->kept[OPERATORS]),
+        .devices = rows_of(&collector->kept[DEVICES]),
         .dropped = collector->dropped,
     };
     ew_mutex_unlock(collector->lock);
@@ -267,6 +289,8 @@ static struct kept *find_table(struct etwatch_collector *collector, uint32_t tab
         return &collector->kept[INFERENCES];
     case ETWATCH_TABLE_OPERATORS:
         return &collector->kept[OPERATORS];
+    case ETWATCH_TABLE_DEVICES:
+        return &collector->kept[DEVICES];
     default:
         return NULL;
     }

@@ -19,9 +19,9 @@
 
 const char *etwatch_table_name(uint32_t table)
 {
-    static const char *const names[] = {NULL,     "processes",  "threads",  "classes",
-                                        "images", "events",     "samples",  "thread_samples",
-                                        "spans",  "inferences", "operators"};
+    static const char *const names[] = {NULL,     "processes",  "threads",   "classes",
+                                        "images", "events",     "samples",   "thread_samples",
+                                        "spans",  "inferences", "operators", "devices"};
     return table < sizeof names / sizeof names[0] ? names[table] : NULL;
 }
 

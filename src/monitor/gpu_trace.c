@@ -130,25 +130,93 @@ static void share_energy(const struct ew_sensor_batch *batch, uint32_t device)
     }
 }
 
+/* A trace has the time of a process on all its GPUs; a GPU that is not the only one gets the part
+ * that the driver's estimates give it. False: there are none, and the parts are unknown. */
+static bool split_exact(const struct ew_sensor_batch *batch, uint32_t first, uint64_t gpu_ns)
+{
+    const uint32_t pid = batch->uses[first].process.pid;
+    uint32_t count = 0;
+    double all = 0, done = 0;
+    uint64_t done_ns = 0;
+    for (uint32_t i = first; i < batch->use_count; i++) {
+        count += batch->uses[i].process.pid == pid;
+        all += batch->uses[i].process.pid == pid ? (double)batch->uses[i].process.gpu_ns : 0;
+    }
+    if (count > 1 && !(all > 0) && gpu_ns > 0)
+        return false;
+    for (uint32_t i = first; i < batch->use_count; i++) {
+        struct etwatch_device_process *process = &batch->uses[i].process;
+        if (process->pid != pid)
+            continue;
+        done += (double)process->gpu_ns;
+        uint64_t up_to_ns =
+            count > 1 ? (uint64_t)((double)gpu_ns * (done / (all > 0 ? all : 1))) : gpu_ns;
+        up_to_ns = up_to_ns < gpu_ns ? up_to_ns : gpu_ns;
+        process->gpu_ns = up_to_ns - done_ns; /* as a weight */
+        process->has |= ETWATCH_DEVICE_PROCESS_GPU_TIME;
+        done_ns = up_to_ns;
+    }
+    return true;
+}
+
+static bool is_first(const struct ew_sensor_batch *batch, uint32_t use)
+{
+    uint32_t i = 0;
+    while (i < use && batch->uses[i].process.pid != batch->uses[use].process.pid)
+        i++;
+    return i == use;
+}
+
+/* Takes the exact times into the uses. traced: devices that have one. */
+static void take_exact(const struct etwatch_monitor *monitor, const struct ew_sensor_batch *batch,
+                       bool *traced)
+{
+    for (uint32_t i = 0; i < batch->use_count; i++) {
+        const uint32_t pid = batch->uses[i].process.pid;
+        uint64_t gpu_ns = 0;
+        if (!ew_gpu_trace_has(monitor->config.gpu_trace, pid) || !is_first(batch, i) ||
+            !ew_gpu_trace_take(monitor->config.gpu_trace, pid, &gpu_ns))
+            continue;
+        bool known = split_exact(batch, i, gpu_ns);
+        for (uint32_t j = i; j < batch->use_count; j++) {
+            struct ew_device_use *use = &batch->uses[j];
+            if (use->process.pid != pid || use->device >= EW_SENSOR_DEVICES_MAX)
+                continue;
+            traced[use->device] = true;
+            if (!known)
+                use->process.has &= ~(uint32_t)ETWATCH_DEVICE_PROCESS_GPU_TIME;
+        }
+    }
+}
+
 void ew_monitor_correct_uses(struct etwatch_monitor *monitor, const struct ew_sensor_batch *batch)
 {
-    bool traced[EW_SENSOR_DEVICES_MAX] = {false};
+    bool traced[EW_SENSOR_DEVICES_MAX] = {false}, unknown[EW_SENSOR_DEVICES_MAX] = {false};
     if (monitor->config.gpu_trace == NULL || strcmp(batch->sensor, "nvml") != 0)
         return;
-    for (uint32_t i = 0; i < batch->use_count; i++) {
-        struct ew_device_use *use = &batch->uses[i];
-        uint64_t gpu_ns = 0;
-        if (use->device >= EW_SENSOR_DEVICES_MAX ||
-            !ew_gpu_trace_take(monitor->config.gpu_trace, use->process.pid, &gpu_ns))
-            continue;
-        use->process.gpu_ns = gpu_ns; /* as a weight */
-        traced[use->device] = true;
-    }
-    for (uint32_t i = 0; i < batch->device_count && i < EW_SENSOR_DEVICES_MAX; i++)
-        if (traced[i] && batch->devices[i].by_uses)
+    take_exact(monitor, batch, traced);
+    for (uint32_t i = 0; i < batch->use_count; i++)
+        if (batch->uses[i].device < EW_SENSOR_DEVICES_MAX &&
+            (batch->uses[i].process.has & ETWATCH_DEVICE_PROCESS_GPU_TIME) == 0)
+            unknown[batch->uses[i].device] = true;
+    for (uint32_t i = 0; i < batch->device_count && i < EW_SENSOR_DEVICES_MAX; i++) {
+        struct ew_device_reading *reading = &batch->devices[i];
+        /* All processes of a GPU may be traced where the driver does not know what they use. */
+        bool known = traced[i] && !unknown[i];
+        if (traced[i])
+            reading->by_uses =
+                known && etwatch_metric_set_has(&reading->has, ETWATCH_D_idle_energy_uj);
+        if (traced[i] && reading->by_uses)
             share_energy(batch, i);
+    }
     for (uint32_t i = 0; i < batch->use_count; i++) {
         struct etwatch_device_process *process = &batch->uses[i].process;
+        bool of_unknown = batch->uses[i].device < EW_SENSOR_DEVICES_MAX &&
+                          traced[batch->uses[i].device] && unknown[batch->uses[i].device];
+        if (of_unknown) {
+            process->has &= ~(uint32_t)ETWATCH_DEVICE_PROCESS_ENERGY;
+            process->energy_uj = 0;
+        }
         if (!ew_gpu_trace_has(monitor->config.gpu_trace, process->pid))
             continue;
         process->has &= ~(uint32_t)ETWATCH_DEVICE_PROCESS_GPU_TIME;

@@ -366,6 +366,13 @@ void etwatch_summary_add(void *ctx, const struct etwatch_samples *batch)
         summary->options.on_samples(summary->options.ctx, batch);
 }
 
+void etwatch_summary_on_devices(void *ctx, const struct etwatch_devices *batch)
+{
+    struct etwatch_summary *summary = ctx;
+    if (summary != NULL && batch != NULL && summary->options.on_devices != NULL)
+        summary->options.on_devices(summary->options.ctx, batch);
+}
+
 /* ------------------------------------------------------------------- reporting */
 
 /* Intervals without a sample: the process was idle in them. */

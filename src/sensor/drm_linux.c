@@ -8,6 +8,10 @@
  * found. Finding them means reading the links of all open files, so known processes are searched
  * every five seconds and new ones every second; known clients are read every time. Counters may go
  * backwards for a moment: the highest value counts.
+ *
+ * Energy is the driver's counter (i915, xe: 64 bits, so that it does not wrap), or power times time
+ * (amdgpu, which has none), marked as an estimate. Its part above idle is shared by the time of the
+ * clients, if every process may be read.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -18,6 +22,7 @@
 #include "base/alloc.h"
 #include "model/metric.h"
 #include "sensor/fdinfo_text.h"
+#include "sensor/idle_power.h"
 #include "sensor/sensor.h"
 #include "sensor/sysfs_linux.h"
 
@@ -37,10 +42,12 @@ struct client {
 struct device {
     char driver[EW_DEVICE_DRIVER_SIZE], pdev[32];
     char folder[PATH_SIZE / 2]; /* in /sys; "": not found */
+    char card[PATH_SIZE / 2];   /* its folder in /sys/class/drm; "": unknown */
     char hwmon[PATH_SIZE];      /* "": none */
     bool npu;
     uint64_t energy_uj;
     bool energy_known;
+    struct ew_idle_power idle;
 };
 
 struct drm {
@@ -89,11 +96,19 @@ static void find_hwmon(void *ctx, const char *name)
         (void)snprintf(device->hwmon, sizeof device->hwmon, "%s/hwmon/%.64s", device->folder, name);
 }
 
-static struct device *device_of(struct drm *drm, const struct ew_fdinfo *info, uint32_t *ret_index)
+/* Clients of a device that is not on PCI (v3d, msm, panthor) name only their driver. */
+static bool is_of(const struct device *device, const struct ew_fdinfo *info)
+{
+    return info->pdev[0] != '\0' ? strcmp(device->pdev, info->pdev) == 0
+                                 : strcmp(device->driver, info->driver) == 0;
+}
+
+/* folder: of the device in /sys; NULL: that of its PCI address. */
+static struct device *device_of(struct drm *drm, const struct ew_fdinfo *info, const char *folder,
+                                uint32_t *ret_index)
 {
     for (uint32_t i = 0; i < drm->device_count; i++) {
-        if (strcmp(drm->devices[i].pdev, info->pdev) == 0 &&
-            (info->pdev[0] != '\0' || strcmp(drm->devices[i].driver, info->driver) == 0)) {
+        if (is_of(&drm->devices[i], info)) {
             *ret_index = i;
             return &drm->devices[i];
         }
@@ -108,8 +123,11 @@ static struct device *device_of(struct drm *drm, const struct ew_fdinfo *info, u
     device->npu =
         strncmp(info->driver, "amdxdna", 7) == 0 || strncmp(info->driver, "intel_vpu", 9) == 0;
     char hwmon[PATH_SIZE];
-    (void)snprintf(device->folder, sizeof device->folder, "%.400s/bus/pci/devices/%s",
-                   drm->config.sys_root, info->pdev);
+    if (folder != NULL)
+        (void)snprintf(device->folder, sizeof device->folder, "%.500s", folder);
+    else if (info->pdev[0] != '\0')
+        (void)snprintf(device->folder, sizeof device->folder, "%.400s/bus/pci/devices/%s",
+                       drm->config.sys_root, info->pdev);
     (void)snprintf(hwmon, sizeof hwmon, "%s/hwmon", device->folder);
     (void)ew_sysfs_list(hwmon, find_hwmon, device);
     return device;
@@ -120,6 +138,7 @@ static void add_card(struct drm *drm, const char *class, const char *name)
 {
     char folder[PATH_SIZE], inner[PATH_SIZE];
     struct ew_fdinfo info;
+    struct device *device = NULL;
     uint32_t index = 0;
     memset(&info, 0, sizeof info);
     (void)snprintf(folder, sizeof folder, "%.400s/class/%s/%.64s", drm->config.sys_root, class,
@@ -129,7 +148,9 @@ static void add_card(struct drm *drm, const char *class, const char *name)
         ew_sysfs_link_name(folder, "device", info.pdev, sizeof info.pdev) &&
         ew_sysfs_link_name(inner, "driver", info.driver, sizeof info.driver) &&
         strncmp(info.driver, "nvidia", 6) != 0 && strcmp(info.driver, "intel_vpu") != 0)
-        (void)device_of(drm, &info, &index);
+        device = device_of(drm, &info, inner, &index);
+    if (device != NULL && device->card[0] == '\0')
+        (void)snprintf(device->card, sizeof device->card, "%.500s", folder);
 }
 
 static void add_drm_card(void *ctx, const char *name)
@@ -191,7 +212,7 @@ static void add_client(struct drm *drm, uint32_t pid, int fd, bool from_start)
     struct ew_fdinfo info;
     uint32_t index = 0;
     if (drm->client_count == CLIENTS_MAX || !read_fdinfo(drm, pid, fd, &info) ||
-        device_of(drm, &info, &index) == NULL)
+        device_of(drm, &info, NULL, &index) == NULL)
         return;
     for (uint32_t i = 0; i < drm->client_count; i++)
         if (drm->clients[i].device == index && drm->clients[i].id == info.client)
@@ -283,10 +304,39 @@ static void put_number(struct ew_device_reading *out, const char *folder, const 
     etwatch_metric_set_add(&out->has, metric);
 }
 
+static bool has_energy(const struct device *device)
+{
+    static const char *const names[] = {"energy1_input", "power1_average", "power1_input"};
+    uint64_t value = 0;
+    bool found = false;
+    for (size_t i = 0; i < 3 && device->hwmon[0] != '\0'; i++)
+        found = found || ew_sysfs_read_number(device->hwmon, names[i], &value);
+    return found;
+}
+
+/* A counter that is lower than before started anew: what was used meanwhile is unknown. */
+static void put_energy(struct device *device, struct ew_device_reading *out)
+{
+    uint64_t energy_uj = 0;
+    bool known = device->hwmon[0] != '\0' &&
+                 ew_sysfs_read_number(device->hwmon, "energy1_input", &energy_uj);
+    double dt_ns = out->from_ns == 0 ? 0 : (double)(out->t_ns - out->from_ns);
+    if (known && device->energy_known && dt_ns > 0 && energy_uj >= device->energy_uj) {
+        EW_DEVICE_PUT(out, energy_uj, energy_uj - device->energy_uj);
+        if (!etwatch_metric_set_has(&out->has, ETWATCH_D_power_watts))
+            EW_DEVICE_PUT(out, power_watts, (double)out->energy_uj * 1e3 / dt_ns);
+    } else if (!known && dt_ns > 0 && etwatch_metric_set_has(&out->has, ETWATCH_D_power_watts)) {
+        EW_DEVICE_PUT(out, energy_uj, (uint64_t)(out->power_watts * dt_ns / 1e3));
+        etwatch_metric_set_add(&out->estimated, ETWATCH_D_energy_uj);
+    }
+    device->energy_known = known;
+    device->energy_uj = energy_uj;
+}
+
 /* Names of amdgpu, and of hwmon (Documentation/hwmon/sysfs-interface). */
 static void put_figures(struct device *device, struct ew_device_reading *out)
 {
-    uint64_t used = 0, total = 0, energy_uj = 0;
+    uint64_t used = 0, total = 0;
     put_number(out, device->folder, "gpu_busy_percent", 1, 100, ETWATCH_D_util_percent,
                &out->util_percent);
     if (ew_sysfs_read_number(device->folder, "mem_info_vram_used", &used) &&
@@ -303,12 +353,11 @@ static void put_figures(struct device *device, struct ew_device_reading *out)
                &out->power_watts);
     put_number(out, device->hwmon, "power1_average", 1e-6, 2e4, ETWATCH_D_power_watts,
                &out->power_watts);
-    bool known = device->hwmon[0] != '\0' &&
-                 ew_sysfs_read_number(device->hwmon, "energy1_input", &energy_uj);
-    if (known && device->energy_known && out->from_ns != 0 && energy_uj >= device->energy_uj)
-        EW_DEVICE_PUT(out, energy_uj, energy_uj - device->energy_uj);
-    device->energy_known = known;
-    device->energy_uj = energy_uj;
+    /* i915 and xe: the clock in use (ABI/testing/sysfs-driver-intel-i915, sysfs-driver-xe). */
+    put_number(out, device->card, "gt_act_freq_mhz", 1, 1e5, ETWATCH_D_clock_mhz, &out->clock_mhz);
+    put_number(out, device->folder, "tile0/gt0/freq0/act_freq", 1, 1e5, ETWATCH_D_clock_mhz,
+               &out->clock_mhz);
+    put_energy(device, out);
 }
 
 static void read_clients(struct drm *drm, uint64_t dt_ns)
@@ -327,7 +376,35 @@ static void read_clients(struct drm *drm, uint64_t dt_ns)
     drm->client_count = kept;
 }
 
-static void put_uses(const struct drm *drm, uint32_t index, uint32_t reading, uint64_t now_ns,
+/* The energy above idle, to the processes of the clients in proportion to their time. */
+static void share_energy(struct device *device, struct ew_device_reading *out, uint64_t busy_ns,
+                         uint32_t first, struct ew_sensor_batch *batch)
+{
+    uint64_t done_ns = 0, done_uj = 0;
+    if (!etwatch_metric_set_has(&out->has, ETWATCH_D_energy_uj))
+        return;
+    const uint64_t dt_ns = out->t_ns - out->from_ns;
+    double use = etwatch_metric_set_has(&out->has, ETWATCH_D_util_percent)
+                     ? out->util_percent / 100
+                     : (double)busy_ns / (double)dt_ns;
+    uint64_t idle_uj = ew_idle_power_split(&device->idle, out->energy_uj, dt_ns, use);
+    uint64_t above_uj = out->energy_uj - idle_uj;
+    EW_DEVICE_PUT(out, idle_energy_uj, idle_uj);
+    etwatch_metric_set_add(&out->estimated, ETWATCH_D_idle_energy_uj);
+    out->by_uses = true;
+    for (uint32_t i = first; i < batch->use_count; i++) {
+        struct etwatch_device_process *process = &batch->uses[i].process;
+        done_ns += device->npu ? process->npu_ns : process->gpu_ns;
+        double part = busy_ns > 0 ? (double)done_ns / (double)busy_ns : 0;
+        uint64_t up_to_uj = (uint64_t)((double)above_uj * part);
+        up_to_uj = up_to_uj < above_uj ? up_to_uj : above_uj;
+        process->has |= ETWATCH_DEVICE_PROCESS_ENERGY;
+        process->energy_uj = up_to_uj - done_uj;
+        done_uj = up_to_uj;
+    }
+}
+
+static void put_uses(struct drm *drm, uint32_t index, uint32_t reading, uint64_t now_ns,
                      struct ew_sensor_batch *batch)
 {
     struct ew_device_reading *out = &batch->devices[reading];
@@ -367,6 +444,8 @@ static void put_uses(const struct drm *drm, uint32_t index, uint32_t reading, ui
         if (drm->denied)
             etwatch_metric_set_add(&out->estimated, ETWATCH_D_busy_ns);
     }
+    if (drm->config.energy && !drm->denied && (timed || processes == 0))
+        share_energy(&drm->devices[index], out, busy_ns, first, batch);
 }
 
 static int read_drm(void *state, uint64_t now_ns, struct ew_sensor_batch *batch,
@@ -378,7 +457,8 @@ static int read_drm(void *state, uint64_t now_ns, struct ew_sensor_batch *batch,
     read_clients(drm, drm->last_ns == 0 ? 0 : now_ns - drm->last_ns);
     for (uint32_t i = 0; i < drm->device_count; i++) {
         struct device *device = &drm->devices[i];
-        if (device->npu ? !drm->config.npu : !drm->config.gpu && !drm->config.energy)
+        bool energy = drm->config.energy && has_energy(device);
+        if (!energy && (device->npu ? !drm->config.npu : !drm->config.gpu))
             continue;
         struct ew_device_reading *out = ew_sensor_add_device(batch);
         if (out == NULL)
@@ -392,10 +472,10 @@ static int read_drm(void *state, uint64_t now_ns, struct ew_sensor_batch *batch,
         put_figures(device, out);
         put_uses(drm, i, batch->device_count - 1, now_ns, batch);
     }
-    if (drm->denied && drm->device_count == 0 && drm->client_count == 0)
+    if (drm->denied)
         (void)snprintf(batch->problem, sizeof batch->problem,
                        "the open files of other users' processes cannot be read (needs "
-                       "CAP_SYS_PTRACE): their use is unknown");
+                       "CAP_SYS_PTRACE): their use is unknown, and the energy of all processes");
     drm->last_ns = now_ns;
     return 0;
 }
@@ -426,12 +506,30 @@ static int open_drm(const struct ew_sensor_config *config, void **ret_state,
     return 0;
 }
 
+/* Most servers have a card for their screen, and no driver reports its energy. */
+static uint32_t find_kinds(const struct ew_sensor_config *config)
+{
+    uint32_t kinds = 1u << ETWATCH_DEVICE_GPU | 1u << ETWATCH_DEVICE_NPU;
+    struct ew_error err = {0};
+    void *state = NULL;
+    if (!config->energy || open_drm(config, &state, &err) != 0)
+        return kinds;
+    const struct drm *drm = state;
+    for (uint32_t i = 0; i < drm->device_count; i++)
+        if (has_energy(&drm->devices[i]))
+            kinds |= 1u << ETWATCH_DEVICE_ENERGY;
+    close_drm(state);
+    return kinds;
+}
+
 const struct ew_sensor_ops ew_sensor_drm = {
     .name = "drm",
-    .kinds = 1u << ETWATCH_DEVICE_GPU | 1u << ETWATCH_DEVICE_NPU,
+    .kinds = 1u << ETWATCH_DEVICE_GPU | 1u << ETWATCH_DEVICE_NPU | 1u << ETWATCH_DEVICE_ENERGY,
     .min_period_ns = 20000000,
     .metrics = EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes,
-                             ETWATCH_M_npu_ns, ETWATCH_M_npu_percent),
+                             ETWATCH_M_npu_ns, ETWATCH_M_npu_percent, ETWATCH_M_energy_uj),
+    .estimated = EW_METRIC_SET(ETWATCH_M_energy_uj),
+    .find_kinds = find_kinds,
     .probe = probe,
     .open = open_drm,
     .close = close_drm,

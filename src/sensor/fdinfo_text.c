@@ -33,6 +33,12 @@ static bool number(struct ew_span value, uint64_t *ret_number)
     return true;
 }
 
+/* Sums of foreign numbers do not wrap. */
+static void add(uint64_t *sum, uint64_t count)
+{
+    *sum = count > UINT64_MAX - *sum ? UINT64_MAX : *sum + count;
+}
+
 struct sums {
     uint64_t resident, memory;
     bool has_resident, has_memory;
@@ -54,18 +60,18 @@ static void take(struct ew_fdinfo *info, struct sums *sums, struct ew_span key,
     } else if (ew_span_starts(key, "drm-engine-capacity-")) {
         return;
     } else if (ew_span_starts(key, "drm-engine-")) {
-        info->engines_ns += count;
+        add(&info->engines_ns, count);
         info->has_engines = true;
     } else if (ew_span_starts(key, "drm-total-cycles-")) {
         info->total_cycles = count > info->total_cycles ? count : info->total_cycles;
         info->has_cycles = true;
     } else if (ew_span_starts(key, "drm-cycles-")) {
-        info->cycles += count;
+        add(&info->cycles, count);
     } else if (ew_span_starts(key, "drm-resident-")) {
-        sums->resident += count;
+        add(&sums->resident, count);
         sums->has_resident = true;
     } else if (ew_span_starts(key, "drm-memory-") && !ew_span_equals(key, "drm-memory-cpu")) {
-        sums->memory += count;
+        add(&sums->memory, count);
         sums->has_memory = true;
     }
 }

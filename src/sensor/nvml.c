@@ -38,6 +38,9 @@ static const uint64_t list_every_ns = 500 * MS_NS, utilization_every_ns = 5000 *
 static const uint64_t count_every_ns = 2000 * MS_NS, pcie_every_ns = 10000 * MS_NS;
 static const uint64_t rates_every_ns = 200 * MS_NS, figures_every_ns = 500 * MS_NS;
 static const uint64_t counter_every_ns = 5000 * MS_NS, rare_counter_every_ns = 30000 * MS_NS;
+/* A GPU that was lost has a new handle after its reset, and only after the library was started
+ * again, which costs 30 ms and a reading of the other GPUs. */
+static const uint64_t restart_every_ns = 30000 * MS_NS;
 
 struct process {
     uint32_t pid;
@@ -49,6 +52,7 @@ struct process {
 
 struct gpu {
     struct ew_nvml_device *handle;
+    uint32_t number; /* the driver's */
     char id[EW_DEVICE_ID_SIZE], name[EW_DEVICE_NAME_SIZE];
     bool instance;    /* a MIG instance: only memory and processes are known */
     bool partitioned; /* has such instances: they list its processes */
@@ -60,6 +64,7 @@ struct gpu {
     double energy_debt_uj; /* what the counter had more than that, not yet made up for */
     double power_mw;       /* momentary; < 0: unknown */
     bool no_fields;        /* the driver has no momentary power */
+    int power_code;        /* of its last query */
     struct ew_idle_power idle;
     uint64_t process_seen_us;
     uint64_t listed_ns, utilized_ns, pcie_ns, rates_ns, figures_ns, power_ns; /* last read */
@@ -69,17 +74,23 @@ struct gpu {
     struct process *processes;
     uint32_t process_count;
     double pcie_received, pcie_sent; /* bytes a second; < 0: unknown */
+    uint64_t nvlink_ns, nvlink_kib[2];
+    bool no_nvlink, nvlink_known;
     double util; /* the last known, for the attribution of energy; < 0: unknown */
 };
 
 struct nvml {
     struct ew_nvml_api api;
     struct ew_os_library *library;
+    bool started;
     struct gpu gpus[GPUS_MAX];
     uint32_t count;
     uint32_t driver_count; /* what the driver said */
     bool energy;           /* it is wanted, so the counter is read often */
     uint64_t counted_ns;
+    uint64_t lost_ns; /* since when a GPU is lost, or when it was last looked for; 0: none is */
+    uint32_t missing, number; /* GPUs that are lost and have no handle; the first of them */
+    char missing_text[128];
     bool foreign_pids; /* a container: pids are those of the host */
     union {
         struct ew_nvml_process list[PROCESSES_MAX];
@@ -92,6 +103,17 @@ static const char *text_of(const struct ew_nvml_api *api, int code)
 {
     const char *text = api->error_string != NULL ? api->error_string(code) : NULL;
     return text != NULL ? text : "unknown error";
+}
+
+static bool is_gone(int code)
+{
+    return code == EW_NVML_GPU_IS_LOST || code == EW_NVML_RESET_REQUIRED;
+}
+
+/* The driver itself is gone: unloaded, or never started. */
+static bool is_unloaded(int code)
+{
+    return code == EW_NVML_UNINITIALIZED || code == EW_NVML_DRIVER_NOT_LOADED;
 }
 
 /* --------------------------------------------------------------------------- open */
@@ -109,18 +131,25 @@ static bool probe(const struct ew_sensor_config *config, struct ew_error *reterr
     return true;
 }
 
+static void drop_gpus(struct nvml *nvml)
+{
+    for (uint32_t i = 0; i < nvml->count; i++)
+        ew_free(nvml->gpus[i].processes);
+    nvml->count = nvml->missing = 0;
+}
+
 static void close_nvml(void *state)
 {
     struct nvml *nvml = state;
-    for (uint32_t i = 0; i < nvml->count; i++)
-        ew_free(nvml->gpus[i].processes);
-    if (nvml->api.shutdown != NULL)
+    drop_gpus(nvml);
+    if (nvml->started)
         (void)nvml->api.shutdown();
     ew_os_library_close(nvml->library);
     ew_free(nvml);
 }
 
-static bool add_gpu(struct nvml *nvml, struct ew_nvml_device *handle, const char *id, bool instance)
+static bool add_gpu(struct nvml *nvml, struct ew_nvml_device *handle, unsigned number,
+                    const char *id, bool instance)
 {
     if (nvml->count == GPUS_MAX)
         return false;
@@ -130,6 +159,7 @@ static bool add_gpu(struct nvml *nvml, struct ew_nvml_device *handle, const char
     if (gpu->processes == NULL)
         return false;
     gpu->handle = handle;
+    gpu->number = number;
     gpu->instance = instance;
     gpu->pcie_received = gpu->pcie_sent = gpu->util = gpu->power_mw = -1;
     (void)snprintf(gpu->id, sizeof gpu->id, "%s", id);
@@ -156,7 +186,8 @@ static void add_instances(struct nvml *nvml, struct ew_nvml_device *handle, cons
         if (api->mig_handle(handle, i, &instance) != EW_NVML_SUCCESS || instance == NULL)
             continue;
         (void)snprintf(id, sizeof id, "%.40s/mig%u", gpu_id, i);
-        nvml->gpus[whole].partitioned |= add_gpu(nvml, instance, id, true);
+        nvml->gpus[whole].partitioned |=
+            add_gpu(nvml, instance, nvml->gpus[whole].number, id, true);
     }
 }
 
@@ -196,15 +227,31 @@ static int list_gpus(struct nvml *nvml, struct ew_error *reterr)
         struct ew_nvml_device *handle = NULL;
         char id[EW_DEVICE_ID_SIZE];
         int code = nvml->api.handle(i, &handle);
+        if (is_gone(code)) {
+            nvml->number = nvml->missing == 0 ? i : nvml->number;
+            nvml->missing++;
+            (void)snprintf(nvml->missing_text, sizeof nvml->missing_text, "%s",
+                           text_of(&nvml->api, code));
+        }
         if (code != EW_NVML_SUCCESS || handle == NULL)
             continue; /* lost, or not ours to see */
         id_of(nvml, handle, i, id, sizeof id);
-        if (add_gpu(nvml, handle, id, false))
+        if (add_gpu(nvml, handle, i, id, false))
             add_instances(nvml, handle, id);
     }
-    if (nvml->count == 0)
+    if (nvml->count == 0 && nvml->missing == 0)
         return ew_error_set(reterr, ETWATCH_ENOTSUP, 0, "the NVIDIA driver has no GPU to read");
     return 0;
+}
+
+static int start_nvml(struct nvml *nvml, struct ew_error *reterr)
+{
+    int code = nvml->api.init();
+    nvml->started = code == EW_NVML_SUCCESS;
+    if (!nvml->started)
+        return ew_error_set(reterr, ETWATCH_EOS, code, "the NVIDIA driver does not start: %s",
+                            text_of(&nvml->api, code));
+    return list_gpus(nvml, reterr);
 }
 
 static int open_nvml(const struct ew_sensor_config *config, void **ret_state,
@@ -220,18 +267,8 @@ static int open_nvml(const struct ew_sensor_config *config, void **ret_state,
     else if (!ew_nvml_resolve(nvml->library, &nvml->api))
         error = ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
                              "the NVIDIA library lacks functions that every driver has");
-    if (error == 0) {
-        int code = nvml->api.init();
-        if (code != EW_NVML_SUCCESS) {
-            nvml->api.shutdown = NULL;
-            error = ew_error_set(reterr, ETWATCH_EOS, code, "the NVIDIA driver does not start: %s",
-                                 text_of(&nvml->api, code));
-        }
-    } else {
-        nvml->api.shutdown = NULL;
-    }
     if (error == 0)
-        error = list_gpus(nvml, reterr);
+        error = start_nvml(nvml, reterr);
     if (error != 0) {
         close_nvml(nvml);
         return error;
@@ -323,6 +360,7 @@ static void utilize_processes(struct nvml *nvml, struct gpu *gpu)
         gpu->processes[0].use = gpu->util / 100;
         return;
     }
+    gpu->utilization = false;
     if (nvml->api.process_utilization == NULL)
         return;
     memset(&nvml->buffer, 0, sizeof nvml->buffer);
@@ -334,16 +372,17 @@ static void utilize_processes(struct nvml *nvml, struct gpu *gpu)
     count = code == EW_NVML_NOT_FOUND ? 0 : count < PROCESSES_MAX ? count : PROCESSES_MAX;
     for (uint32_t p = 0; p < gpu->process_count; p++) {
         struct process *process = &gpu->processes[p];
-        uint32_t found = 0;
+        uint32_t found = 0, impossible = 0;
         double sum = 0;
         for (unsigned i = 0; i < count; i++) {
             const struct ew_nvml_utilization_sample *sample = &nvml->buffer.utilization[i];
-            if (sample->pid != process->pid || sample->sm > 100)
+            if (sample->pid != process->pid)
                 continue;
-            sum += sample->sm;
-            found++;
+            impossible += sample->sm > 100;
+            found += sample->sm <= 100;
+            sum += sample->sm <= 100 ? sample->sm : 0;
         }
-        process->use_known = true;
+        process->use_known = found > 0 || impossible == 0;
         process->use = found == 0 ? 0 : sum / (100.0 * found);
     }
     for (unsigned i = 0; i < count; i++) {
@@ -351,6 +390,15 @@ static void utilize_processes(struct nvml *nvml, struct gpu *gpu)
         if (at_us > gpu->process_seen_us && at_us >> 60 == 0)
             gpu->process_seen_us = at_us;
     }
+}
+
+/* Energy is attributed only then: a use that is unknown would become 0 J. */
+static bool knows_every_use(const struct gpu *gpu)
+{
+    bool known = gpu->process_count == 0 || gpu->utilization;
+    for (uint32_t i = 0; i < gpu->process_count; i++)
+        known = known && gpu->processes[i].use_known;
+    return known;
 }
 
 static void put_processes(const struct gpu *gpu, uint32_t device, bool times, uint64_t now_ns,
@@ -405,11 +453,6 @@ static bool is_due(uint64_t *last_ns, uint64_t now_ns, uint64_t every_ns)
     return true;
 }
 
-static bool is_gone(int code)
-{
-    return code == EW_NVML_GPU_IS_LOST || code == EW_NVML_RESET_REQUIRED;
-}
-
 static void read_rates(const struct nvml *nvml, struct gpu *gpu)
 {
     struct ew_nvml_rates rates = {0, 0};
@@ -458,10 +501,11 @@ static int read_power(struct nvml *nvml, struct gpu *gpu, uint64_t now_ns)
     }
     if (gpu->no_fields || nvml->api.fields == NULL) {
         if (!is_due(&gpu->power_ns, now_ns, figures_every_ns))
-            return EW_NVML_SUCCESS;
+            return gpu->power_code;
         code =
             nvml->api.power == NULL ? EW_NVML_NOT_SUPPORTED : nvml->api.power(gpu->handle, &value);
     }
+    gpu->power_code = code;
     gpu->power_mw = code == EW_NVML_SUCCESS && fits(value, 2e7) ? (double)value : -1;
     return code;
 }
@@ -515,6 +559,32 @@ static void read_pcie(const struct nvml *nvml, struct gpu *gpu)
         gpu->pcie_sent = 1024.0 * kilobytes;
     if (nvml->api.pcie(gpu->handle, EW_NVML_PCIE_RECEIVED, &kilobytes) == EW_NVML_SUCCESS)
         gpu->pcie_received = 1024.0 * kilobytes;
+}
+
+/* Counters of all links together. A GPU without NVLink is asked once. */
+static void put_nvlink(const struct nvml *nvml, struct gpu *gpu, uint64_t now_ns,
+                       struct ew_device_reading *out)
+{
+    struct ew_nvml_field fields[2] = {
+        {.id = EW_NVML_FIELD_NVLINK_RECEIVED, .scope = EW_NVML_ALL_LINKS},
+        {.id = EW_NVML_FIELD_NVLINK_SENT, .scope = EW_NVML_ALL_LINKS}};
+    if (nvml->api.fields == NULL || gpu->no_nvlink ||
+        !is_due(&gpu->nvlink_ns, now_ns, figures_every_ns))
+        return;
+    int code = nvml->api.fields(gpu->handle, 2, fields);
+    bool known = code == EW_NVML_SUCCESS && fields[0].code == EW_NVML_SUCCESS &&
+                 fields[1].code == EW_NVML_SUCCESS && fields[0].value.u64 >> 50 == 0 &&
+                 fields[1].value.u64 >> 50 == 0;
+    gpu->no_nvlink = !known && !gpu->nvlink_known;
+    bool grew = known && gpu->nvlink_known && fields[0].value.u64 >= gpu->nvlink_kib[0] &&
+                fields[1].value.u64 >= gpu->nvlink_kib[1];
+    if (grew) {
+        EW_DEVICE_PUT(out, nvlink_received_bytes, (fields[0].value.u64 - gpu->nvlink_kib[0]) << 10);
+        EW_DEVICE_PUT(out, nvlink_sent_bytes, (fields[1].value.u64 - gpu->nvlink_kib[1]) << 10);
+    }
+    gpu->nvlink_known = known;
+    gpu->nvlink_kib[0] = fields[0].value.u64;
+    gpu->nvlink_kib[1] = fields[1].value.u64;
 }
 
 /* Compares the counter with what was reported. It restarts with the driver. */
@@ -575,7 +645,6 @@ static void put_energy(const struct nvml *nvml, struct gpu *gpu, uint64_t now_ns
         ew_idle_power_split(&gpu->idle, energy_uj, now_ns - gpu->last_ns, gpu->util / 100);
     EW_DEVICE_PUT(out, idle_energy_uj, idle_uj);
     etwatch_metric_set_add(&out->estimated, ETWATCH_D_idle_energy_uj);
-    out->by_uses = true;
     *ret_above_uj = energy_uj - idle_uj;
 }
 
@@ -608,18 +677,32 @@ static int read_figures(struct nvml *nvml, struct gpu *gpu, uint64_t now_ns, boo
         EW_DEVICE_PUT(out, pcie_received_bytes_per_second, gpu->pcie_received);
     if (gpu->pcie_sent >= 0)
         EW_DEVICE_PUT(out, pcie_sent_bytes_per_second, gpu->pcie_sent);
+    put_nvlink(nvml, gpu, now_ns, out);
     put_energy(nvml, gpu, now_ns, last, out, ret_above_uj);
     return code;
 }
 
-static void read_gpu(struct nvml *nvml, struct gpu *gpu, uint32_t index, uint64_t now_ns,
-                     struct ew_sensor_batch *batch)
+/* Nothing of a lost GPU is known, and its counters start anew. */
+static void forget(struct gpu *gpu, struct ew_device_reading *out)
+{
+    out->from_ns = gpu->last_ns = 0;
+    memset(&out->has, 0, sizeof out->has);
+    memset(&out->estimated, 0, sizeof out->estimated);
+    out->by_uses = false;
+    gpu->process_count = 0;
+    gpu->energy_known = gpu->nvlink_known = false;
+    gpu->energy_sum_uj = gpu->energy_debt_uj = 0;
+}
+
+/* Returns the code that says whether the GPU and its driver are there. */
+static int read_gpu(struct nvml *nvml, struct gpu *gpu, uint32_t index, uint64_t now_ns,
+                    struct ew_sensor_batch *batch)
 {
     struct ew_device_reading *out = ew_sensor_add_device(batch);
     uint32_t device = batch->device_count - 1;
     uint64_t above_uj = UINT64_MAX;
     if (out == NULL)
-        return;
+        return EW_NVML_SUCCESS;
     out->kind = ETWATCH_DEVICE_GPU;
     out->index = index;
     out->t_ns = now_ns;
@@ -629,22 +712,17 @@ static void read_gpu(struct nvml *nvml, struct gpu *gpu, uint32_t index, uint64_
     memcpy(out->name, gpu->name, sizeof out->name);
     int code = gpu->instance ? EW_NVML_SUCCESS
                              : read_figures(nvml, gpu, now_ns, batch->last, out, &above_uj);
-    if (!is_gone(code)) {
+    if (!is_gone(code) && !is_unloaded(code)) {
         int memory_code = read_memory(nvml, gpu, out);
-        code = is_gone(memory_code) ? memory_code : code;
+        bool unknown = code == EW_NVML_UNKNOWN && memory_code == EW_NVML_UNKNOWN;
+        code = unknown                                            ? EW_NVML_GPU_IS_LOST
+               : is_gone(memory_code) || is_unloaded(memory_code) ? memory_code
+                                                                  : code;
     }
     gpu->lost = is_gone(code);
-    if (gpu->lost) {
-        (void)snprintf(batch->problem, sizeof batch->problem, "%s: %s", gpu->id,
-                       text_of(&nvml->api, code));
-        out->from_ns = gpu->last_ns = 0;
-        memset(&out->has, 0, sizeof out->has);
-        memset(&out->estimated, 0, sizeof out->estimated);
-        out->by_uses = false;
-        gpu->process_count = 0;
-        gpu->energy_known = false;
-        gpu->energy_sum_uj = gpu->energy_debt_uj = 0;
-        return;
+    if (gpu->lost || is_unloaded(code)) {
+        forget(gpu, out);
+        return code;
     }
     if (!gpu->partitioned && (gpu->listed_ns == 0 || now_ns - gpu->listed_ns >= list_every_ns)) {
         gpu->listed_ns = now_ns;
@@ -658,33 +736,79 @@ static void read_gpu(struct nvml *nvml, struct gpu *gpu, uint32_t index, uint64_
     }
     if (gpu->listed)
         EW_DEVICE_PUT(out, processes, gpu->process_count);
-    if (gpu->listed && !nvml->foreign_pids)
-        put_processes(gpu, device, gpu->utilization, now_ns, above_uj, batch);
+    if (gpu->listed && !nvml->foreign_pids) {
+        out->by_uses = above_uj != UINT64_MAX && knows_every_use(gpu);
+        put_processes(gpu, device, gpu->utilization, now_ns, out->by_uses ? above_uj : UINT64_MAX,
+                      batch);
+    }
     gpu->last_ns = now_ns;
+    return code;
+}
+
+/* Counts the GPUs now and then. An error: they are others than before, or the driver is gone. */
+static int check_count(struct nvml *nvml, uint64_t now_ns, struct ew_error *reterr)
+{
+    if (nvml->counted_ns == 0)
+        nvml->counted_ns = now_ns; /* they were counted when it was opened */
+    if (now_ns - nvml->counted_ns < count_every_ns)
+        return 0;
+    int count = count_gpus(nvml, reterr);
+    nvml->counted_ns = now_ns;
+    if (count < 0)
+        return count;
+    if ((uint32_t)count != nvml->driver_count)
+        return ew_error_set(reterr, ETWATCH_ESTATE, 0,
+                            "the number of GPUs changed from %u to %d: starting again",
+                            nvml->driver_count, count);
+    return 0;
+}
+
+/* One text for as long as the same GPU is lost, with a handle or without: it is reported once. */
+static void put_lost(struct ew_sensor_batch *batch, uint32_t number, const char *text)
+{
+    if (batch->problem[0] == '\0')
+        (void)snprintf(batch->problem, sizeof batch->problem, "GPU %u: %.200s", number, text);
+}
+
+/* Starts the library again while a GPU is lost: a reset GPU comes back only then. */
+static int look_for_lost(struct nvml *nvml, uint64_t now_ns, struct ew_error *reterr)
+{
+    if (nvml->lost_ns == 0 || now_ns - nvml->lost_ns < restart_every_ns)
+        return 0;
+    nvml->lost_ns = now_ns;
+    drop_gpus(nvml);
+    (void)nvml->api.shutdown();
+    nvml->started = false;
+    return start_nvml(nvml, reterr);
 }
 
 static int read_nvml(void *state, uint64_t now_ns, struct ew_sensor_batch *batch,
                      struct ew_error *reterr)
 {
     struct nvml *nvml = state;
-    if (nvml->counted_ns == 0)
-        nvml->counted_ns = now_ns; /* they were counted when it was opened */
-    if (now_ns - nvml->counted_ns >= count_every_ns) {
-        int count = count_gpus(nvml, reterr);
-        nvml->counted_ns = now_ns;
-        if (count < 0)
-            return count;
-        if ((uint32_t)count != nvml->driver_count)
-            return ew_error_set(reterr, ETWATCH_ESTATE, 0,
-                                "the number of GPUs changed from %u to %d: starting again",
-                                nvml->driver_count, count);
+    bool lost = false;
+    int error = look_for_lost(nvml, now_ns, reterr);
+    if (error == 0)
+        error = check_count(nvml, now_ns, reterr);
+    if (error != 0)
+        return error;
+    if (nvml->missing > 0)
+        put_lost(batch, nvml->number, nvml->missing_text);
+    for (uint32_t i = 0; i < nvml->count; i++) {
+        int code = read_gpu(nvml, &nvml->gpus[i], i, now_ns, batch);
+        if (is_unloaded(code))
+            return ew_error_set(reterr, ETWATCH_EOS, code, "the NVIDIA driver is gone: %s",
+                                text_of(&nvml->api, code));
+        lost = lost || is_gone(code);
+        if (is_gone(code))
+            put_lost(batch, nvml->gpus[i].number, text_of(&nvml->api, code));
     }
-    if (nvml->foreign_pids)
+    if (nvml->foreign_pids && batch->problem[0] == '\0')
         (void)snprintf(batch->problem, sizeof batch->problem,
                        "in a container NVML has the process ids of the host: GPU time and memory "
                        "of processes are unknown");
-    for (uint32_t i = 0; i < nvml->count; i++)
-        read_gpu(nvml, &nvml->gpus[i], i, now_ns, batch);
+    lost = lost || nvml->missing > 0;
+    nvml->lost_ns = !lost ? 0 : nvml->lost_ns == 0 ? now_ns : nvml->lost_ns;
     return 0;
 }
 

@@ -18,10 +18,13 @@ struct ew_os_library;
 
 enum {
     EW_NVML_SUCCESS = 0,
+    EW_NVML_UNINITIALIZED = 1,
     EW_NVML_NOT_SUPPORTED = 3,
     EW_NVML_NOT_FOUND = 6,
+    EW_NVML_DRIVER_NOT_LOADED = 9,
     EW_NVML_GPU_IS_LOST = 15,
     EW_NVML_RESET_REQUIRED = 16,
+    EW_NVML_UNKNOWN = 999,
 };
 enum { EW_NVML_SAMPLES_POWER = 0, EW_NVML_SAMPLES_GPU = 1 };
 enum { EW_NVML_VALUE_DOUBLE = 0, EW_NVML_VALUE_UINT = 1 };
@@ -84,7 +87,12 @@ struct ew_nvml_field {
         unsigned long long u64;
     } value;
 };
-enum { EW_NVML_FIELD_POWER_INSTANT = 186 }; /* in mW; since driver 530 */
+enum {
+    EW_NVML_FIELD_NVLINK_SENT = 138,     /* in KiB since the driver was loaded */
+    EW_NVML_FIELD_NVLINK_RECEIVED = 139, /* likewise */
+    EW_NVML_FIELD_POWER_INSTANT = 186,   /* in mW; since driver 530 */
+};
+#define EW_NVML_ALL_LINKS UINT32_MAX /* scope of the fields of NVLink */
 _Static_assert(sizeof(struct ew_nvml_field) == 40, "layout of nvml.h");
 
 enum { EW_NVML_LISTS = 3 }; /* compute, graphics, MPS */

@@ -8,6 +8,8 @@
  *   intel-rapl:1/name        package-1, or psys: the whole board, which contains all others
  *   intel-rapl-mmio:0        the same package through another interface: ignored
  *
+ * Where these files may not be read, the same counters through perf (rapl_perf_linux.c).
+ *
  * Every meter is reported, but only packages and their memory are attributed to processes (psys
  * only if there is no package), so that nothing is counted twice.
  */
@@ -20,6 +22,7 @@
 #include "model/metric.h"
 #include "sensor/cpu_busy_linux.h"
 #include "sensor/idle_power.h"
+#include "sensor/rapl_perf_linux.h"
 #include "sensor/sensor.h"
 #include "sensor/sysfs_linux.h"
 
@@ -28,7 +31,8 @@ enum { METERS_MAX = 64, FOLDER_SIZE = 1024 };
 struct meter {
     char id[EW_DEVICE_ID_SIZE]; /* "package-0", "package-0/core" */
     int fd;
-    uint64_t range_uj; /* the counter wraps here; 0: unknown */
+    uint64_t range_uj;   /* the counter wraps here; 0: unknown */
+    double uj_per_count; /* of perf; 0: a file of powercap */
     uint64_t last_uj, last_ns;
     bool attributed;
     struct ew_idle_power idle;
@@ -41,8 +45,6 @@ struct powercap {
     uint64_t cpu_read_ns;
     /* While listing. */
     char folder[FOLDER_SIZE / 2];
-    char package[EW_DEVICE_ID_SIZE]; /* the last top-level meter ... */
-    char top[EW_DEVICE_ID_SIZE];     /* ... and its entry */
     uint32_t found;
     int denied; /* errno of the first meter that could not be opened */
 };
@@ -63,7 +65,8 @@ static bool probe(const struct ew_sensor_config *config, struct ew_error *reterr
     char folder[FOLDER_SIZE];
     uint32_t count = 0;
     folder_of(config, folder, sizeof folder);
-    if (ew_sysfs_list(folder, count_entry, &count) && count > 0)
+    if ((ew_sysfs_list(folder, count_entry, &count) && count > 0) ||
+        ew_rapl_perf_has(config->sys_root))
         return true;
     (void)ew_error_set(reterr, ETWATCH_ENOTSUP, 0,
                        "no energy meter: %s has no intel-rapl (virtual machines and containers "
@@ -72,11 +75,18 @@ static bool probe(const struct ew_sensor_config *config, struct ew_error *reterr
     return false;
 }
 
-/* Names are sorted, so a package comes before its parts. */
+/* Packages and their memory are attributed, and nothing that one of them contains. */
+static bool is_attributed(const char *id)
+{
+    const char *part = strchr(id, '/');
+    return strncmp(id, "package", 7) == 0 && (part == NULL || strcmp(part, "/dram") == 0);
+}
+
+/* A part of a package, intel-rapl:0:1, has its number and that of the package. */
 static void add_meter(void *ctx, const char *entry)
 {
     struct powercap *cap = ctx;
-    char folder[FOLDER_SIZE], name[EW_DEVICE_ID_SIZE / 2];
+    char folder[FOLDER_SIZE], name[EW_DEVICE_ID_SIZE / 2], package[EW_DEVICE_ID_SIZE / 2];
     if (strncmp(entry, "intel-rapl:", 11) != 0 || cap->count == METERS_MAX)
         return;
     (void)snprintf(folder, sizeof folder, "%s/%.256s", cap->folder, entry);
@@ -85,17 +95,15 @@ static void add_meter(void *ctx, const char *entry)
     cap->found++;
     struct meter *meter = &cap->meters[cap->count];
     memset(meter, 0, sizeof *meter);
-    size_t top_len = strlen(cap->top);
-    bool part = top_len > 0 && strncmp(entry, cap->top, top_len) == 0 && entry[top_len] == ':';
-    if (part) {
-        (void)snprintf(meter->id, sizeof meter->id, "%.30s/%.30s", cap->package, name);
-        meter->attributed = strcmp(name, "dram") == 0 && strncmp(cap->package, "package", 7) == 0;
-    } else {
-        (void)snprintf(cap->package, sizeof cap->package, "%s", name);
-        (void)snprintf(cap->top, sizeof cap->top, "%.63s", entry);
+    const char *part = strchr(entry + 11, ':');
+    char top[FOLDER_SIZE];
+    (void)snprintf(top, sizeof top, "%s/%.*s", cap->folder,
+                   part != NULL ? (int)(part - entry > 256 ? 256 : part - entry) : 0, entry);
+    if (part != NULL && ew_sysfs_read_text(top, "name", package, sizeof package))
+        (void)snprintf(meter->id, sizeof meter->id, "%.30s/%.30s", package, name);
+    else
         (void)snprintf(meter->id, sizeof meter->id, "%s", name);
-        meter->attributed = strncmp(name, "package", 7) == 0;
-    }
+    meter->attributed = is_attributed(meter->id);
     meter->fd = ew_sysfs_open(folder, "energy_uj");
     if (meter->fd < 0) {
         cap->denied = cap->denied == 0 ? errno : cap->denied;
@@ -124,6 +132,22 @@ static void close_powercap(void *state)
     ew_free(cap);
 }
 
+static void add_counters(const struct ew_sensor_config *config, struct powercap *cap)
+{
+    struct ew_rapl_counter counters[METERS_MAX];
+    int os_code = 0;
+    uint32_t count = ew_rapl_perf_open(config, counters, METERS_MAX, &os_code);
+    for (uint32_t i = 0; i < count; i++) {
+        struct meter *meter = &cap->meters[cap->count++];
+        memset(meter, 0, sizeof *meter);
+        memcpy(meter->id, counters[i].id, sizeof meter->id);
+        meter->fd = counters[i].fd;
+        meter->uj_per_count = counters[i].uj_per_count;
+        meter->attributed = is_attributed(meter->id);
+    }
+    cap->denied = cap->denied == 0 ? os_code : cap->denied;
+}
+
 static int open_powercap(const struct ew_sensor_config *config, void **ret_state,
                          struct ew_error *reterr)
 {
@@ -137,13 +161,16 @@ static int open_powercap(const struct ew_sensor_config *config, void **ret_state
         return error;
     }
     (void)ew_sysfs_list(cap->folder, add_meter, cap);
+    if (cap->count == 0)
+        add_counters(config, cap);
     if (cap->count == 0) {
         error = cap->denied == EACCES || cap->denied == EPERM ? ETWATCH_EPERM : ETWATCH_ENOTSUP;
         (void)ew_error_set(reterr, error, cap->denied,
                            "the energy counters (%s/intel-rapl*/energy_uj) cannot be read: %s",
                            cap->folder, cap->denied != 0 ? strerror(cap->denied) : "none found");
         if (error == ETWATCH_EPERM)
-            ew_error_fix(reterr, "run as root, or: setcap cap_dac_read_search+ep etwatch");
+            ew_error_fix(reterr, "run as root, or: setcap cap_dac_read_search,cap_perfmon+ep "
+                                 "etwatch");
         close_powercap(cap);
         return error;
     }
@@ -174,9 +201,13 @@ static void read_meter(struct meter *meter, uint32_t index, uint64_t now_ns, boo
     out->kind = ETWATCH_DEVICE_ENERGY;
     out->index = index;
     out->t_ns = now_ns;
-    (void)snprintf(out->driver, sizeof out->driver, "powercap");
+    (void)snprintf(out->driver, sizeof out->driver, "%s",
+                   meter->uj_per_count > 0 ? "perf" : "powercap");
     (void)snprintf(out->id, sizeof out->id, "%s", meter->id);
-    if (!ew_sysfs_number(meter->fd, &now_uj)) {
+    bool known = meter->uj_per_count > 0
+                     ? ew_rapl_perf_read(meter->fd, meter->uj_per_count, &now_uj)
+                     : ew_sysfs_number(meter->fd, &now_uj);
+    if (!known) {
         (void)snprintf(batch->problem, sizeof batch->problem, "the meter %s cannot be read",
                        meter->id);
         return;

@@ -120,6 +120,8 @@ static void add_undelivered(const struct etwatch_device_reader *reader, const ch
         ADD_IF(busy_ns);
         ADD_IF(energy_uj);
         ADD_IF(idle_energy_uj);
+        ADD_IF(nvlink_received_bytes);
+        ADD_IF(nvlink_sent_bytes);
         reading->from_ns = old->from_ns;
     }
 }
@@ -235,6 +237,8 @@ int etwatch_device_reader_read(struct etwatch_device_reader *reader, int timeout
             etwatch_metric_set_remove(&reader->out[count].has, ETWATCH_D_busy_ns);
             etwatch_metric_set_remove(&reader->out[count].has, ETWATCH_D_energy_uj);
             etwatch_metric_set_remove(&reader->out[count].has, ETWATCH_D_idle_energy_uj);
+            etwatch_metric_set_remove(&reader->out[count].has, ETWATCH_D_nvlink_received_bytes);
+            etwatch_metric_set_remove(&reader->out[count].has, ETWATCH_D_nvlink_sent_bytes);
         }
         reader->out[count].process_count = kept->process_count;
         reader->out[count].process_list = kept->processes;

@@ -29,7 +29,7 @@ struct slot {
     const struct ew_sensor_ops *ops;
     struct ew_sensor_config config; /* with own copies of the strings */
     uint64_t epoch_ns, period_ns;
-    uint32_t kind;
+    uint32_t kind, kinds; /* the first one, and bits of all */
     struct ew_waiter *waiter;
     struct ew_thread_handle *thread;
 
@@ -309,13 +309,14 @@ static uint64_t period_of(const struct ew_sensors_config *config, const struct e
 }
 
 static int start_slot(struct ew_sensors *sensors, const struct ew_sensors_config *config,
-                      const struct ew_sensor_ops *ops)
+                      const struct ew_sensor_ops *ops, uint32_t kinds)
 {
     struct slot *slot = ew_calloc(1, sizeof *slot);
     if (slot == NULL)
         return ETWATCH_ENOMEM;
     slot->ops = ops;
-    slot->kind = first_kind(config->kinds & ops->kinds);
+    slot->kind = first_kind(kinds);
+    slot->kinds = kinds;
     slot->epoch_ns = config->epoch_ns;
     slot->period_ns = period_of(config, ops);
     slot->config = config->sensor;
@@ -359,9 +360,16 @@ int ew_sensors_open(const struct ew_sensors_config *config, struct ew_sensors **
         uint32_t kinds = list[i]->kinds & config->kinds;
         if (kinds == 0)
             continue;
-        if (list[i]->probe(&config->sensor, &err)) {
-            error = start_slot(sensors, config, list[i]);
-            sensors->kinds |= kinds;
+        uint32_t found = kinds;
+        bool there = list[i]->probe(&config->sensor, &err);
+        if (there && list[i]->find_kinds != NULL)
+            found &= list[i]->find_kinds(&config->sensor);
+        if (there && found != 0) {
+            error = start_slot(sensors, config, list[i], found);
+            sensors->kinds |= found;
+        } else if (there) {
+            (void)ew_error_set(&err, ETWATCH_ENOTSUP, 0, "no device of this kind");
+            note_absent(sensors, list[i], first_kind(kinds), &err);
         } else {
             note_absent(sensors, list[i], first_kind(kinds), &err);
         }
@@ -536,7 +544,13 @@ void ew_sensors_metrics(const struct ew_sensors *sensors, struct etwatch_metric_
 {
     *ret_metrics = *ret_estimated = (struct etwatch_metric_set){{0}};
     for (uint32_t i = 0; i < sensors->count; i++) {
-        etwatch_metric_set_union(ret_metrics, &sensors->slots[i]->ops->metrics);
-        etwatch_metric_set_union(ret_estimated, &sensors->slots[i]->ops->estimated);
+        struct etwatch_metric_set metrics = sensors->slots[i]->ops->metrics;
+        struct etwatch_metric_set estimated = sensors->slots[i]->ops->estimated;
+        if ((sensors->slots[i]->kinds >> ETWATCH_DEVICE_ENERGY & 1) == 0) {
+            etwatch_metric_set_remove(&metrics, ETWATCH_M_energy_uj);
+            etwatch_metric_set_remove(&estimated, ETWATCH_M_energy_uj);
+        }
+        etwatch_metric_set_union(ret_metrics, &metrics);
+        etwatch_metric_set_union(ret_estimated, &estimated);
     }
 }

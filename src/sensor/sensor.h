@@ -39,6 +39,8 @@ struct ew_sensor_config {
     const char *proc_root, *sys_root;
     const char *nvml_library; /* NULL: where the driver installs it */
     bool gpu, npu, energy;    /* what is wanted of a sensor that has several */
+    /* Opens a counter of perf: a descriptor, or -1 and errno. NULL: the kernel's. */
+    int (*perf_open)(uint32_t type, uint64_t event, int cpu);
 };
 
 /* All functions run on the sensor's thread, one at a time. */
@@ -57,6 +59,8 @@ struct ew_sensor_ops {
      * at once. */
     int (*read)(void *state, uint64_t now_ns, struct ew_sensor_batch *batch,
                 struct ew_error *reterr);
+    /* Those of `kinds` that this machine has; no call into a driver. NULL: all of them. */
+    uint32_t (*find_kinds)(const struct ew_sensor_config *config);
 };
 
 /* The sensors of this system, ended by NULL. One file per system. */

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/proto.h"
 #include "base/utf8.h"
+#include "serve/device_series.h"
 
 enum { DEPTH_MAX = 16, TEXT_MAX = 512 };
 enum temporality { DELTA = 1, CUMULATIVE = 2 };
@@ -539,6 +540,45 @@ static void put_machine(struct walk *w)
     }
 }
 
+/* A separator in a name would end its attribute. */
+static void device_attributes(const struct ew_state_device *device, char *text, size_t size)
+{
+    const char *kind = etwatch_device_kind_name(device->latest.kind);
+    char id[sizeof device->latest.id];
+    (void)snprintf(id, sizeof id, "%s", device->latest.id);
+    for (char *at = id; *at != '\0'; at++)
+        *at = *at == ',' || *at == '=' ? '_' : *at;
+    (void)snprintf(text, size, "device.kind=%s,device.driver=%s,device.id=%s",
+                   kind != NULL ? kind : "", device->latest.driver, id);
+}
+
+/* Of each metric the devices for which it is an estimate, or those for which it is not. */
+static void put_devices(struct walk *w, bool estimated)
+{
+    const struct ew_state *state = w->state;
+    w->exactness = estimated ? "estimated" : "exact";
+    for (uint32_t m = 0; m < ETWATCH_DEVICE_METRIC_COUNT; m++) {
+        const struct ew_device_series *series = &ew_device_series[m];
+        const struct metric metric = {series->otlp, series->help, series->unit, series->counter,
+                                      !series->counter && strcmp(series->unit, "By") == 0};
+        for (uint32_t i = 0; i < state->device_count; i++) {
+            const struct ew_state_device *device = &state->devices[i];
+            char attributes[160];
+            if (!ew_device_series_has(state, device, m) ||
+                (etwatch_metric_set_has(&device->latest.estimated, m) != 0) != estimated)
+                continue;
+            device_attributes(device, attributes, sizeof attributes);
+            struct point point = {.attributes = attributes, .since_ns = device->seen_ns};
+            uint64_t raw = ew_device_series_raw(series, device, m);
+            if (series->counter && w->encoder->delta)
+                raw -= w->encoder->devices[i][m];
+            set_value(&point, state->catalog.device_types[m], raw, series->scale);
+            put_point(w, &metric, &point);
+        }
+        close_metric(w);
+    }
+}
+
 static uint64_t self_counter(const struct ew_state *state, uint32_t i)
 {
     const uint64_t values[EW_OTLP_SELF_COUNT] = {
@@ -610,6 +650,8 @@ static void put_resource_metrics(struct walk *w, const struct ew_state_group *re
             put_self(w);
         if (i == 1 && resource == NULL)
             put_machine(w);
+        if ((i == 0 || i == 2) && resource == NULL)
+            put_devices(w, i == 2);
         close_scope(w);
     }
     close_array(w);
@@ -653,6 +695,11 @@ static void sum_gauges(struct walk *w)
 /* False: out of memory; the next delta then begins earlier. */
 static bool grow_bases(struct ew_otlp_encoder *encoder, const struct ew_state *state)
 {
+    if (encoder->delta && encoder->devices == NULL) {
+        encoder->devices = ew_calloc(EW_STATE_DEVICES_MAX, sizeof *encoder->devices);
+        if (encoder->devices == NULL)
+            return false;
+    }
     if (!encoder->delta || encoder->base_size >= state->group_count)
         return true;
     struct ew_otlp_base *grown = ew_realloc_array(encoder->bases, state->group_size, sizeof *grown);
@@ -682,6 +729,8 @@ static void remember(struct ew_otlp_encoder *encoder, const struct ew_state *sta
             remember_group(&encoder->bases[g], &state->groups[g]);
     remember_group(&encoder->other, &state->other);
     memcpy(encoder->system, state->system_counters, sizeof encoder->system);
+    for (uint32_t i = 0; i < state->device_count; i++)
+        memcpy(encoder->devices[i], state->devices[i].totals, sizeof encoder->devices[i]);
     for (uint32_t i = 0; i < EW_OTLP_SELF_COUNT; i++)
         encoder->self[i] = self_counter(state, i);
 }
@@ -729,6 +778,8 @@ int ew_otlp_encode(struct ew_otlp_encoder *encoder, const struct ew_state *state
 void ew_otlp_encoder_done(struct ew_otlp_encoder *encoder)
 {
     ew_free(encoder->bases);
+    ew_free(encoder->devices);
     encoder->bases = NULL;
+    encoder->devices = NULL;
     encoder->base_size = 0;
 }

@@ -38,6 +38,7 @@ struct ew_otlp_encoder {
     uint32_t base_size;
     uint64_t system[ETWATCH_SYSTEM_METRIC_COUNT];
     uint64_t self[EW_OTLP_SELF_COUNT];
+    uint64_t (*devices)[ETWATCH_DEVICE_METRIC_COUNT]; /* EW_STATE_DEVICES_MAX of them */
 };
 
 /* Appends the export as of t_ns. Returns 0 and the number of data points, or a negative code; the

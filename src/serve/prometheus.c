@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "serve/device_series.h"
 
 struct writer {
     const struct ew_state *state;
@@ -257,6 +258,46 @@ static void put_machine(struct writer *w)
     }
 }
 
+/* -------------------------------------------------------------------------- devices */
+
+static void put_device_value(struct writer *w, const struct ew_state_device *device,
+                             uint32_t metric)
+{
+    const struct ew_device_series *series = &ew_device_series[metric];
+    struct ew_buf *out = w->out;
+    const char *kind = etwatch_device_kind_name(device->latest.kind);
+    ew_buf_text(out, series->prometheus);
+    ew_buf_text(out, "{kind=\"");
+    ew_prometheus_label(out, kind != NULL ? kind : "");
+    ew_buf_text(out, "\",driver=\"");
+    ew_prometheus_label(out, device->latest.driver);
+    ew_buf_text(out, "\",device=\"");
+    ew_prometheus_label(out, device->latest.id);
+    ew_buf_text(out, "\"} ");
+    put_scaled(out,
+               ew_catalog_number(w->state->catalog.device_types[metric],
+                                 ew_device_series_raw(series, device, metric)),
+               series->scale);
+}
+
+static void put_devices(struct writer *w)
+{
+    const struct ew_state *state = w->state;
+    for (uint32_t m = 0; m < ETWATCH_DEVICE_METRIC_COUNT; m++) {
+        const struct ew_device_series *series = &ew_device_series[m];
+        bool head = false;
+        for (uint32_t i = 0; i < state->device_count; i++) {
+            if (!ew_device_series_has(state, &state->devices[i], m))
+                continue;
+            if (!head)
+                put_head(w, series->prometheus, series->counter ? "counter" : "gauge",
+                         series->help);
+            head = true;
+            put_device_value(w, &state->devices[i], m);
+        }
+    }
+}
+
 /* ----------------------------------------------------------------------------- self */
 
 static void put_info(struct writer *w)
@@ -353,6 +394,7 @@ void ew_prometheus_write(const struct ew_state *state, bool openmetrics, struct 
     put_lives(&w, "etwatch_process_starts_total", "processes that started", 1);
     put_lives(&w, "etwatch_process_exits_total", "processes that exited", 2);
     put_machine(&w);
+    put_devices(&w);
     put_self(&w);
     if (openmetrics)
         ew_buf_text(out, "# EOF\n");

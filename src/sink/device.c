@@ -15,6 +15,11 @@ const struct ew_sink_device_column ew_sink_device_columns[ETWATCH_DEVICE_METRIC_
 #undef ETWATCH_X
 };
 
+const char *ew_sink_device_kind(const struct etwatch_device *device)
+{
+    return etwatch_device_kind_name(device->kind);
+}
+
 double ew_sink_device_number(const struct etwatch_device *device, uint32_t metric)
 {
     const char *at = (const char *)device + ew_sink_device_columns[metric].offset;

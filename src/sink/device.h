@@ -16,6 +16,7 @@ struct ew_sink_device_column {
 
 extern const struct ew_sink_device_column ew_sink_device_columns[ETWATCH_DEVICE_METRIC_COUNT];
 
+const char *ew_sink_device_kind(const struct etwatch_device *device);
 double ew_sink_device_number(const struct etwatch_device *device, uint32_t metric);
 
 #endif

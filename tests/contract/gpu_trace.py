@@ -5,6 +5,7 @@ import os
 import re
 
 from commandkit import linux_only
+import toolkit
 from lib import BUILD, check, check_eq, check_in, json_lines, main, run, skip, temp_dir, test
 
 PROGRAM = os.path.join(BUILD, "tests", "cudaprogram")
@@ -203,6 +204,31 @@ def doctor_says_where_cupti_is():
             check_in("install the CUDA toolkit", plain["fix"])
             line = doctor(root, LD_LIBRARY_PATH=folders)
             check_eq((line["state"], line["found"]), ("ok", library))
+
+
+@test
+def a_perfetto_trace_has_operations_on_streams_with_flows_from_their_calls():
+    with temp_dir() as root:
+        path = os.path.join(root, "x.pftrace")
+        done, _, said = trace(("init", "thread", "range:step", "launch:gemm:2000:3:4", "copy:4096:1:300", "sync", "end"),
+                              options=("-o", path), command="record")
+        check_eq(done.code, 0, done.err)
+        kernels, flows, calls, ranges = toolkit.sql(
+            path, "select s.name, t.name, s.dur from slice s join track t on s.track_id = t.id where t.name glob 'GPU *'"
+                  " order by s.ts",
+            "select c.name, o.name, o.ts >= c.ts from flow f join slice c on f.slice_out = c.id"
+            " join slice o on f.slice_in = o.id",
+            "select s.name, count(*) from slice s join thread_track t on s.track_id = t.id join thread using (utid)"
+            f" where tid = {said[0]['tid']} group by s.name",
+            "select s.name from slice s join thread_track t on s.track_id = t.id where s.name = 'step'")
+    check_eq([(name, stream) for name, stream, _ in kernels if name == "gemm"], [("gemm", "GPU 0 stream 3")] * 4, "kernels")
+    check(all(abs(dur - 2000000) < 10000 for name, _, dur in kernels if name == "gemm"), f"durations: {kernels}")
+    copies = [(stream, dur) for name, stream, dur in kernels if name != "gemm"]
+    check(len(copies) == 1 and copies[0][0] != "GPU 0 stream 3" and abs(copies[0][1] - 300000) < 10000, f"copies: {copies}")
+    check_eq([row for row in flows if row[1] == "gemm"], [["cudaLaunchKernel", "gemm", 1]] * 4, "flows")
+    counts = dict(map(tuple, calls))
+    check_eq((counts.get("cudaLaunchKernel"), counts.get("cudaDeviceSynchronize")), (4, 1), f"calls of the thread: {calls}")
+    check_eq(ranges, [["step"]], "ranges")
 
 
 @test

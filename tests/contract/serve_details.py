@@ -6,7 +6,7 @@ import sys
 
 from etlkit import corpus, make_etl
 from lib import BUILD, check, check_eq, check_in, json_lines, main, need_ebpf, run, skip, start, temp_dir, test
-from servekit import need_serve, serve, wait_for
+from servekit import need_serve, samples, serve, wait_for
 
 RUN, READY = 0, 1
 # Two threads that never wait, on one CPU.
@@ -215,6 +215,9 @@ def devices_are_shown_with_their_history():
         path = f"/api/v1/devices/{device['number']}/history"
         wait_for("its history", lambda: server.get(path)[0] == 200 and 40 in server.json(path)["series"]["util_percent"])
         check_eq(server.get("/api/v1/devices/63/history")[0], 404, "a device that is not there")
+        labels = f'{{kind="gpu",driver="nvml",device="{device["id"]}"}}'
+        wait_for("its series", lambda: samples(server.metrics()).get("etwatch_device_use_ratio" + labels) == 0.4)
+        check_eq(samples(server.metrics())["etwatch_device_power_watts" + labels], 100, "power")
 
 
 main()

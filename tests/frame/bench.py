@@ -28,6 +28,8 @@ def load_package(name):
 load_package("benchlib")
 accuracy = importlib.import_module("benchlib.accuracy")
 figures = importlib.import_module("benchlib.figures")
+devices = importlib.import_module("benchlib.devices")
+nvml = importlib.import_module("benchlib.nvml")
 
 
 def program(name):
@@ -132,6 +134,38 @@ def time_in_the_wrong_window_is_an_error():
     truth = truth_of((0, 0), (WINDOW, WINDOW), (2 * WINDOW, WINDOW))
     seen = {1 * WINDOW: (WINDOW, WINDOW // 2), 2 * WINDOW: (WINDOW, WINDOW // 2)}
     check_eq([round(e) for e in accuracy.window_errors(seen, truth, False)], [50, 50], "errors")
+
+
+class Followed:
+    """What a follower of the driver saw: 100 W, and a counter that is read each 20 ms and updated each 100 ms."""
+
+    def __init__(self, counter_watts):
+        self.power = [(100 + i * 0.02, 100.0) for i in range(600)]
+        self.counter = [(100 + i * 0.02, counter_watts * (i // 5) * 0.1) for i in range(600)]
+
+
+def energy_rows(joules, counter_watts):
+    section = figures.Section("s", "title")
+    reading = {"energy_uj": joules * 1e5, "dt_ns": 10**9}
+    devices.compare_energy(section, [{**reading, "t_ns": (102 + i) * 10**9} for i in range(10)], Followed(counter_watts))
+    return {row.name.split(", ")[0]: row for row in section.rows}
+
+
+@test
+def energy_is_compared_over_the_window_that_was_measured():
+    check_eq([round(nvml.integral(Followed(100).power, *window), 6) for window in ((101, 103), (101.01, 101.03))], [200, 2])
+    rows = energy_rows(1000, 100)
+    check_eq({row.verdict for row in rows.values()} - {""}, {"pass"}, "equal energy")
+    check(abs(rows["energy: time between two updates of the counter"].median - 100) < 1e-6, "step of the counter")
+    check(max(row.median for row in rows.values() if row.bar) < 1e-6, "a difference where there is none")
+    check_eq(energy_rows(1030, 100)["energy: against the integral of the driver's power samples"].verdict, "MISS")
+
+
+@test
+def a_counter_that_differs_from_the_drivers_power_is_shown_as_the_drivers_own():
+    rows = energy_rows(1000, 103)
+    own = rows["energy: the counter against the integral of the samples"].median
+    check(abs(own - 3) < 0.01, f"the driver's own difference is {own}")
 
 
 @test

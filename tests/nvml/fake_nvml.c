@@ -8,12 +8,14 @@
  *
  * The file named by FAKE_NVML has lines `name value` and is read again at every call that lists or
  * measures:
- *   count N        GPUs                         util N      per cent
- *   watts N        power                        pid P M U   a process: pid, MiB, per cent
+ *   count N        GPUs                         util A B    per cent, of the first GPU and the
+ * second watts A B      power of both                pid P M U G a process: pid, MiB, per cent, GPU
  *   block MS       every power query takes so long
- *   garbage 1      every value is nonsense      lost 1      the GPU has fallen off the bus
- *   init CODE      nvmlInit fails with CODE     mig N       instances of the first GPU
- *   old 1          a driver without momentary power
+ *   garbage 1      every value is nonsense      lost N      the Nth GPU has fallen off the bus;
+ * later its handle is stale until nvmlInit is called again init CODE      nvmlInit fails with CODE
+ * mig N       instances of the first GPU old 1          a driver without momentary power code CODE
+ * power and memory fail        use CODE    process utilization fails counter MJ     the energy
+ * counter; without it what the power was is added up nvlink R S     counters of NVLink in KiB
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -33,12 +35,15 @@ enum { GPUS = 8, PROCESSES = 16 };
 static struct device devices[2 * GPUS] = {{0}, {1}, {2},  {3},  {4},  {5},  {6},  {7},
                                           {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
 static struct {
-    unsigned count, util, watts, block_ms, garbage, lost, init, mig, old;
+    unsigned count, util[2], watts[2], block_ms, garbage, lost, init, mig, old, code, use, counter;
+    unsigned nvlink[2];
     struct {
-        unsigned pid, mib, util;
+        unsigned pid, mib, util, gpu;
     } process[PROCESSES];
     unsigned process_count;
 } state;
+
+static int stale[GPUS]; /* lost, and nvmlInit was not called since it came back */
 
 static uint64_t now_us(void)
 {
@@ -52,21 +57,21 @@ static void load(void)
     const char *path = getenv("FAKE_NVML");
     FILE *file = path == NULL ? NULL : fopen(path, "r");
     char line[200], name[20];
-    unsigned a, b, c;
+    unsigned a, b, c, d;
     memset(&state, 0, sizeof state);
     state.count = 1;
-    state.watts = 100;
+    state.watts[0] = state.watts[1] = 100;
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        a = b = c = 0;
-        int got = sscanf(line, "%19s %u %u %u", name, &a, &b, &c);
+        a = b = c = d = 0;
+        int got = sscanf(line, "%19s %u %u %u %u", name, &a, &b, &c, &d);
         if (got < 2)
             continue;
         if (strcmp(name, "count") == 0)
             state.count = a;
         else if (strcmp(name, "util") == 0)
-            state.util = a;
+            state.util[0] = a, state.util[1] = b;
         else if (strcmp(name, "watts") == 0)
-            state.watts = a;
+            state.watts[0] = a, state.watts[1] = b;
         else if (strcmp(name, "block") == 0)
             state.block_ms = a;
         else if (strcmp(name, "garbage") == 0)
@@ -79,19 +84,41 @@ static void load(void)
             state.mig = a;
         else if (strcmp(name, "old") == 0)
             state.old = a;
+        else if (strcmp(name, "code") == 0)
+            state.code = a;
+        else if (strcmp(name, "use") == 0)
+            state.use = a;
+        else if (strcmp(name, "counter") == 0)
+            state.counter = a;
+        else if (strcmp(name, "nvlink") == 0)
+            state.nvlink[0] = a, state.nvlink[1] = b;
         else if (strcmp(name, "pid") == 0 && state.process_count < PROCESSES) {
             state.process[state.process_count].pid = a;
             state.process[state.process_count].mib = b;
-            state.process[state.process_count++].util = c;
+            state.process[state.process_count].util = c;
+            state.process[state.process_count++].gpu = d;
         }
     }
     if (file != NULL)
         fclose(file);
+    if (state.lost > 0 && state.lost <= GPUS)
+        stale[state.lost - 1] = 1;
+}
+
+static int is_lost(nvml_device device)
+{
+    return stale[device->index % GPUS];
+}
+
+static unsigned of(const unsigned *pair, nvml_device device)
+{
+    return pair[device->index % GPUS == 1];
 }
 
 int nvmlInit_v2(void);
 int nvmlInit_v2(void)
 {
+    memset(stale, 0, sizeof stale);
     load();
     return (int)state.init;
 }
@@ -105,7 +132,10 @@ int nvmlShutdown(void)
 const char *nvmlErrorString(int code);
 const char *nvmlErrorString(int code)
 {
-    return code == LOST ? "GPU is lost" : code == 9 ? "Driver Not Loaded" : "Some error";
+    return code == LOST  ? "GPU is lost"
+           : code == 9   ? "Driver Not Loaded"
+           : code == 999 ? "Unknown Error"
+                         : "Some error";
 }
 
 int nvmlDeviceGetCount_v2(unsigned *count);
@@ -121,6 +151,8 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_device *device)
 {
     if (index >= state.count || index >= GPUS)
         return INVALID;
+    if (state.lost == index + 1)
+        return LOST;
     *device = &devices[index];
     return OK;
 }
@@ -154,9 +186,13 @@ struct memory_v2 {
 int nvmlDeviceGetMemoryInfo_v2(nvml_device device, struct memory_v2 *memory);
 int nvmlDeviceGetMemoryInfo_v2(nvml_device device, struct memory_v2 *memory)
 {
-    (void)device;
+    load();
     if (memory->version != 0x02000028)
         return INVALID;
+    if (is_lost(device))
+        return LOST;
+    if (state.code != 0)
+        return (int)state.code;
     memory->total = 141ull << 30;
     memory->used = state.garbage ? 1ull << 60 : 2ull << 30;
     return OK;
@@ -169,9 +205,10 @@ struct rates {
 int nvmlDeviceGetUtilizationRates(nvml_device device, struct rates *rates);
 int nvmlDeviceGetUtilizationRates(nvml_device device, struct rates *rates)
 {
-    (void)device;
     load();
-    rates->gpu = state.garbage ? 4711 : state.util;
+    if (is_lost(device))
+        return LOST;
+    rates->gpu = state.garbage ? 4711 : of(state.util, device);
     rates->memory = state.garbage ? 4711 : 7;
     return OK;
 }
@@ -179,15 +216,16 @@ int nvmlDeviceGetUtilizationRates(nvml_device device, struct rates *rates)
 int nvmlDeviceGetPowerUsage(nvml_device device, unsigned *milliwatts);
 int nvmlDeviceGetPowerUsage(nvml_device device, unsigned *milliwatts)
 {
-    (void)device;
     load();
     if (state.block_ms > 0) {
         struct timespec time = {state.block_ms / 1000, (long)(state.block_ms % 1000) * 1000000};
         nanosleep(&time, NULL);
     }
-    if (state.lost)
+    if (is_lost(device))
         return LOST;
-    *milliwatts = state.garbage ? 4294967295u : state.watts * 1000;
+    if (state.code != 0)
+        return (int)state.code;
+    *milliwatts = state.garbage ? 4294967295u : of(state.watts, device) * 1000;
     return OK;
 }
 
@@ -207,6 +245,13 @@ int nvmlDeviceGetFieldValues(nvml_device device, int count, struct field *fields
     unsigned milliwatts = 0;
     int code = nvmlDeviceGetPowerUsage(device, &milliwatts);
     for (int i = 0; i < count; i++) {
+        int nvlink = (fields[i].id == 138 || fields[i].id == 139) && fields[i].scope == ~0u;
+        if (nvlink) {
+            fields[i].code = code != OK ? code : state.nvlink[0] == 0 ? NOT_SUPPORTED : OK;
+            fields[i].type = 3;
+            fields[i].value.u64 = state.nvlink[fields[i].id == 138];
+            continue;
+        }
         fields[i].code = fields[i].id != 186 || state.old ? NOT_SUPPORTED : code;
         fields[i].type = 1;
         fields[i].value.u32 = milliwatts;
@@ -243,8 +288,12 @@ int nvmlDeviceGetTotalEnergyConsumption(nvml_device device, unsigned long long *
         *millijoules = (unsigned long long)rand() << 30;
         return OK;
     }
+    if (state.counter != 0) {
+        *millijoules = state.counter;
+        return OK;
+    }
     if (before_us[i] != 0)
-        sum_mj[i] += (double)state.watts * (double)(now - before_us[i]) / 1000;
+        sum_mj[i] += (double)of(state.watts, device) * (double)(now - before_us[i]) / 1000;
     before_us[i] = now;
     *millijoules = 1000000 + (unsigned long long)sum_mj[i];
     return OK;
@@ -253,8 +302,7 @@ int nvmlDeviceGetTotalEnergyConsumption(nvml_device device, unsigned long long *
 int nvmlDeviceGetCurrentClocksThrottleReasons(nvml_device device, unsigned long long *reasons);
 int nvmlDeviceGetCurrentClocksThrottleReasons(nvml_device device, unsigned long long *reasons)
 {
-    (void)device;
-    *reasons = state.garbage ? ~0ull : state.util == 0 ? 1 : 4;
+    *reasons = state.garbage ? ~0ull : of(state.util, device) == 0 ? 1 : 4;
     return OK;
 }
 
@@ -269,7 +317,6 @@ int nvmlDeviceGetSamples(nvml_device device, int type, unsigned long long last_s
 {
     unsigned every_us = type == 0 ? 20000 : 200000, ring = type == 0 ? 119 : 71, n = 0;
     uint64_t last_us = now_us() / every_us * every_us;
-    (void)device;
     if (type > 1)
         return NOT_SUPPORTED;
     *value_type = 1;
@@ -278,7 +325,9 @@ int nvmlDeviceGetSamples(nvml_device device, int type, unsigned long long last_s
         if (at_us <= last_seen_us || n == *count)
             continue;
         samples[n].time_us = at_us;
-        samples[n].value = state.garbage ? 0xdeadbeef : type == 0 ? state.watts * 1000 : state.util;
+        samples[n].value = state.garbage ? 0xdeadbeef
+                           : type == 0   ? of(state.watts, device) * 1000
+                                         : of(state.util, device);
         n++;
     }
     *count = state.garbage ? 4000000000u : n;
@@ -297,15 +346,17 @@ int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *count,
                                             struct process *list)
 {
     load();
-    if (device->index != 0 && device->index != GPUS)
-        return *count = 0, OK;
+    unsigned n = 0;
     if (*count < state.process_count)
         return *count = state.process_count, NO_SIZE;
     for (unsigned i = 0; i < state.process_count; i++) {
-        list[i].pid = state.process[i].pid;
-        list[i].used = state.garbage ? 1ull << 62 : (unsigned long long)state.process[i].mib << 20;
+        if (state.process[i].gpu != (unsigned)device->index % GPUS || device->index > GPUS)
+            continue;
+        list[n].pid = state.process[i].pid;
+        list[n++].used =
+            state.garbage ? 1ull << 62 : (unsigned long long)state.process[i].mib << 20;
     }
-    *count = state.garbage ? 4000000000u : state.process_count;
+    *count = state.garbage ? 4000000000u : n;
     return OK;
 }
 
@@ -321,9 +372,13 @@ int nvmlDeviceGetProcessUtilization(nvml_device device, struct utilization *list
                                     unsigned long long last_seen_us)
 {
     unsigned n = 0;
-    if (device->index != 0 || now_us() < last_seen_us + 200000)
+    if (state.use != 0)
+        return (int)state.use;
+    if (now_us() < last_seen_us + 200000)
         return NOT_FOUND;
     for (unsigned i = 0; i < state.process_count && n < *count; i++) {
+        if (state.process[i].gpu != (unsigned)device->index)
+            continue;
         list[n].pid = state.process[i].pid;
         list[n].time_us = now_us();
         list[n].sm = state.garbage ? 4000 : state.process[i].util;

@@ -4,7 +4,7 @@ import os
 import sys
 
 import etwatch
-from lib import BUILD, check, check_eq, main, skip, temp_dir, test
+from lib import BUILD, check, check_eq, main, raises, skip, start, temp_dir, test
 from livekit import wait_until
 
 LIBRARY = os.path.join(BUILD, "tests", "libfakenvml.so")
@@ -82,6 +82,55 @@ def a_monitor_keeps_its_meters_and_has_the_energy_of_its_processes():
             used = monitor.get_power_metrics()["processes"][os.getpid()]
         check(used["watts"] > 0 and used["joules"] > 0, str(used))
         check_eq(etwatch.ETWMonitor(sys_root=root, nvml_library=LIBRARY).get_power_metrics()["processes"], {})
+def watched_processes_have_joules_and_others_do_not():
+    need_library()
+    with temp_dir() as folder:
+        child = start(["-c", "import time; time.sleep(60)"], program=sys.executable)
+        os.environ["FAKE_NVML"] = os.path.join(folder, "control")
+        with open(os.environ["FAKE_NVML"], "w", encoding="utf-8") as file:
+            file.write(f"util 40\nwatts 200\npid {child.pid} 512 30\npid {os.getpid()} 100 10\n")
+        monitor = etwatch.EnergyMonitor(pids=[child.pid], nvml_library=LIBRARY, sys_root=folder)
+        found = []
+
+        def has_joules():
+            found.append(monitor.get_power_metrics()["processes"])
+            return (found[-1].get(child.pid) or {}).get("joules")
+        wait_until(has_joules, "energy of the process")
+        first = found[-1][child.pid]["joules"]
+        wait_until(lambda: has_joules() > first, "more energy")
+        check_eq(set(found[-1]), {child.pid}, "processes")
+        monitor.close()
+        monitor.close()
+        check_eq(monitor.get_power_metrics()["processes"], {}, "after close")
+        child.kill()
+        child.wait()
+    raises(TypeError, "pids: a set is needed", etwatch.EnergyMonitor, pids="python", sys_root="/none")
+    raises(ValueError, "pids: 0 is not a process id", etwatch.EnergyMonitor, pids=[0], sys_root="/none")
+
+
+@test
+def an_npu_has_a_backend_busy_time_and_memory():
+    if sys.platform == "win32":
+        skip("sysfs")
+    with temp_dir() as root:
+        folder = os.path.join(root, "bus", "pci", "drivers", "intel_vpu", "0000:00:0b.0")
+        os.makedirs(folder)
+        for name, value in (("npu_busy_time_us", 1000000), ("npu_memory_utilization", 3 << 20)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(f"{value}\n")
+        npu = etwatch.NPUMonitor(sys_root=root)
+        check_eq(npu.backend, "Intel")
+        device, = npu.get_metrics()
+        check_eq((device["mem_used_mb"], device["id"], device["busy_ms"]), (3, "0000:00:0b.0", None))
+        with open(os.path.join(folder, "npu_busy_time_us"), "r+", encoding="utf-8") as file:
+            file.write("1250000\n")
+        busy = []
+
+        def has_busy():
+            busy.extend(device["busy_ms"] for device in npu.get_metrics() if device["busy_ms"])
+            return busy
+        wait_until(has_busy, "busy time")
+        check_eq(busy, [250], "busy time")
 
 
 main()

@@ -98,6 +98,18 @@ def a_run_passes_output_environment_and_folder():
             check_eq(file.read(), "a b c'd\n")
 
 
+@test
+def a_run_has_a_table_of_the_devices_that_it_read():
+    command = ["sh", "-c", "sleep 0.5"]
+    kept = etwatch.run(command, metrics=["energy_uj"], source="poll").devices
+    # Energy meters, or the reason why there are none.
+    check(len(kept) >= 1, "no row")
+    check({"kind", "driver", "id", "t_ns", "energy_uj", "power_watts", "estimated", "problem"} <= set(kept.columns), kept.columns)
+    for row in kept.rows():
+        check((row["problem"] is None) != (row["index"] is None), str(row))
+    check_eq(len(etwatch.run(command, source="poll").devices), 0, "devices that were not requested")
+
+
 @cases([
     ("no such program", FileNotFoundError, "nowhere", ["nowhere/to/be/found"], {}),
     ("not in the path", FileNotFoundError, "no-such-program", ["no-such-program"], {}),

@@ -96,6 +96,71 @@ static double value_in(const char *json, const char *metric, const char *attribu
     return value;
 }
 
+/* A reading of a GPU: 40 W for a second, of which the counter is exact and the idle part is not. */
+static void read_gpu(struct ew_state *state, const char *id, uint64_t t_ns, double watts)
+{
+    struct etwatch_device device = {.size = sizeof device,
+                                    .kind = ETWATCH_DEVICE_GPU,
+                                    .t_ns = t_ns,
+                                    .dt_ns = S,
+                                    .driver = "nvml",
+                                    .id = id,
+                                    .power_watts = watts,
+                                    .energy_uj = 40000000,
+                                    .idle_energy_uj = 10000000,
+                                    .util_percent = 25};
+    struct ew_buf frame;
+    struct ew_bytes body;
+    size_t at = 0;
+    uint32_t type;
+    bool broken = false;
+    etwatch_metric_set_add(&device.has, ETWATCH_D_energy_uj);
+    etwatch_metric_set_add(&device.has, ETWATCH_D_idle_energy_uj);
+    etwatch_metric_set_add(&device.estimated, ETWATCH_D_idle_energy_uj);
+    if (watts >= 0) {
+        etwatch_metric_set_add(&device.has, ETWATCH_D_power_watts);
+        etwatch_metric_set_add(&device.has, ETWATCH_D_util_percent);
+    }
+    ew_buf_init(&frame, 0, NULL, NULL);
+    ew_wire_device(&frame, &device);
+    CHECK(ew_wire_next((const uint8_t *)frame.data, frame.len, &at, &type, &body, &broken));
+    ew_state_frame(state, type, &body);
+    ew_buf_done(&frame);
+}
+
+TEST(devices_are_data_points_of_the_host_by_their_exactness)
+{
+    struct ew_state *state = new_state(5, false);
+    struct ew_otlp_encoder encoder = {0}, delta = {.delta = true};
+    uint64_t points = 0;
+    read_gpu(state, "0000:41:00.0", 101 * S, 40);
+    read_gpu(state, "a,b=c", 101 * S, 40);
+    tick(state, 7, "a", 102 * S + 1, 0);
+    const char *json = json_of(&encoder, state, &points);
+    CHECK_NEAR(value_in(json, "etwatch.device.power", "0000:41:00.0"), 40, 1e-9);
+    CHECK_NEAR(value_in(json, "etwatch.device.power", "a_b_c"), 40, 1e-9);
+    CHECK_NEAR(value_in(json, "etwatch.device.utilization", "0000:41:00.0"), 0.25, 1e-9);
+    CHECK_NEAR(value_in(json, "etwatch.device.energy", "0000:41:00.0"), 40, 1e-9);
+    CHECK_NEAR(value_in(json, "etwatch.device.energy.idle", "0000:41:00.0"), 10, 1e-9);
+    const char *estimated = strstr(json, "\"stringValue\":\"estimated\"");
+    CHECK(estimated != NULL);
+    CHECK(strstr(json, "etwatch.device.energy\"") < estimated);
+    CHECK(strstr(json, "etwatch.device.energy.idle") > estimated);
+    /* A delta has what was counted since the export before. */
+    CHECK_NEAR(value_in(json_of(&delta, state, &points), "etwatch.device.energy", "0000:41:00.0"),
+               40, 1e-9);
+    read_gpu(state, "0000:41:00.0", 103 * S, 40);
+    read_gpu(state, "0000:41:00.0", 104 * S, 40);
+    tick(state, 7, "a", 105 * S + 1, 0);
+    CHECK_NEAR(value_in(json_of(&delta, state, &points), "etwatch.device.energy", "0000:41:00.0"),
+               80, 1e-9);
+    CHECK_NEAR(value_in(json_of(&encoder, state, &points), "etwatch.device.energy", "0000:41:00.0"),
+               120, 1e-9);
+    ew_otlp_encoder_done(&encoder);
+    ew_otlp_encoder_done(&delta);
+    free_state(state);
+}
+
 TEST(an_export_has_the_names_of_the_conventions_and_the_values_of_the_state)
 {
     struct ew_state *state = new_state(5, false);

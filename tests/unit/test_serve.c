@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "serve/device_series.h"
 #include "serve/prometheus.h"
 #include "serve/routes.h"
 #include "test.h"
@@ -261,6 +262,38 @@ static double value_of(const char *text, const char *series)
     if (at != NULL)
         (void)sscanf(at + strlen(series), "%lf", &value);
     return value;
+}
+
+/* A reading of a GPU: 40 W for a second, of which the counter is exact and the idle part is not. */
+static void read_gpu(struct ew_state *state, const char *id, uint64_t t_ns, double watts)
+{
+    struct etwatch_device device = {.size = sizeof device,
+                                    .kind = ETWATCH_DEVICE_GPU,
+                                    .t_ns = t_ns,
+                                    .dt_ns = S,
+                                    .driver = "nvml",
+                                    .id = id,
+                                    .power_watts = watts,
+                                    .energy_uj = 40000000,
+                                    .idle_energy_uj = 10000000,
+                                    .util_percent = 25};
+    struct ew_buf frame;
+    struct ew_bytes body;
+    size_t at = 0;
+    uint32_t type;
+    bool broken = false;
+    etwatch_metric_set_add(&device.has, ETWATCH_D_energy_uj);
+    etwatch_metric_set_add(&device.has, ETWATCH_D_idle_energy_uj);
+    etwatch_metric_set_add(&device.estimated, ETWATCH_D_idle_energy_uj);
+    if (watts >= 0) {
+        etwatch_metric_set_add(&device.has, ETWATCH_D_power_watts);
+        etwatch_metric_set_add(&device.has, ETWATCH_D_util_percent);
+    }
+    ew_buf_init(&frame, 0, NULL, NULL);
+    ew_wire_device(&frame, &device);
+    CHECK(ew_wire_next((const uint8_t *)frame.data, frame.len, &at, &type, &body, &broken));
+    ew_state_frame(state, type, &body);
+    ew_buf_done(&frame);
 }
 
 static double sum_of(const char *text, const char *family)
@@ -668,4 +701,47 @@ static int make_state(void *ctx)
 TEST(a_state_that_finds_no_memory_leaves_nothing_behind)
 {
     TORTURE(make_state, NULL);
+}
+
+TEST(every_metric_of_devices_is_a_series)
+{
+    for (uint32_t m = 0; m < ETWATCH_DEVICE_METRIC_COUNT; m++) {
+        test_row(ew_catalog_device_name(m));
+        CHECK(ew_device_series[m].prometheus != NULL && ew_device_series[m].otlp != NULL);
+    }
+}
+
+TEST(devices_are_series_and_a_device_that_is_no_longer_read_has_no_gauges)
+{
+    struct ew_state *state = new_state(5, false);
+    read_gpu(state, "0000:41:00.0", 101 * S, 40);
+    read_gpu(state, "a\"b", 101 * S, 50);
+    tick(state, 7, "a", 102 * S + 1, 0);
+    const char *text = metrics_of(state, false);
+    CHECK_NEAR(
+        value_of(text,
+                 "etwatch_device_power_watts{kind=\"gpu\",driver=\"nvml\",device=\"a\\\"b\"}"),
+        50, 1e-9);
+    CHECK_NEAR(
+        value_of(text,
+                 "etwatch_device_use_ratio{kind=\"gpu\",driver=\"nvml\",device=\"0000:41:00.0\"}"),
+        0.25, 1e-9);
+    CHECK_CONTAINS(text, "# TYPE etwatch_device_energy_joules_total counter\n");
+    CHECK(strstr(text, "etwatch_device_temperature_celsius") == NULL);
+    /* Lost: the gauges are unknown, the counters remain. */
+    read_gpu(state, "0000:41:00.0", 103 * S, -1);
+    tick(state, 7, "a", 104 * S + 1, 0);
+    text = metrics_of(state, true);
+    CHECK(strstr(
+              text,
+              "etwatch_device_power_watts{kind=\"gpu\",driver=\"nvml\",device=\"0000:41:00.0\"}") ==
+          NULL);
+    CHECK_NEAR(value_of(text, "etwatch_device_energy_joules_total{kind=\"gpu\",driver=\"nvml\","
+                              "device=\"0000:41:00.0\"}"),
+               80, 1e-9);
+    /* Its driver hangs: nothing arrives any more. */
+    tick(state, 7, "a", 120 * S + 1, 0);
+    tick(state, 7, "a", 121 * S + 1, 0);
+    CHECK(strstr(metrics_of(state, false), "etwatch_device_power_watts") == NULL);
+    free_state(state);
 }

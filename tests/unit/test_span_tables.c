@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Spans, inferences and operators as Arrow tables of a collector, and as lines of JSON and CSV. */
+/* Spans, inferences, operators and devices as Arrow tables of a collector, and as lines of JSON and
+ * CSV. */
 #include "test.h"
 
 #include <string.h>
 
 #include <etwatch/arrow.h>
+#include <etwatch/device.h>
 
 #include "arrow_kit.h"
 #include "base/buf.h"
@@ -198,4 +200,65 @@ static int collect(void *ctx)
 TEST(a_failed_allocation_loses_rows_and_counts_them)
 {
     TORTURE(collect, NULL);
+}
+
+TEST(a_reading_of_a_device_is_a_row_and_what_is_unknown_is_null)
+{
+    struct etwatch_collector *collector = NULL;
+    struct etwatch_collector_stats stats = {.size = sizeof stats};
+    struct ArrowArrayStream stream;
+    struct ArrowSchema schema;
+    struct ArrowArray batch;
+    struct etwatch_device items[2] = {{.size = sizeof items[0],
+                                       .kind = ETWATCH_DEVICE_GPU,
+                                       .index = 1,
+                                       .t_ns = 1900,
+                                       .dt_ns = 900,
+                                       .driver = "nvml",
+                                       .id = "0000:41:00.0",
+                                       .energy_uj = 77,
+                                       .util_percent = 12.5},
+                                      {.size = sizeof items[0],
+                                       .kind = ETWATCH_DEVICE_ENERGY,
+                                       .flags = ETWATCH_DEVICE_PROBLEM,
+                                       .t_ns = 2000,
+                                       .driver = "powercap",
+                                       .problem = "no energy meter"}};
+    etwatch_metric_set_add(&items[0].has, ETWATCH_D_energy_uj);
+    etwatch_metric_set_add(&items[0].has, ETWATCH_D_util_percent);
+    etwatch_metric_set_add(&items[0].estimated, ETWATCH_D_busy_ns);
+    etwatch_metric_set_add(&items[0].estimated, ETWATCH_D_energy_uj);
+    const struct etwatch_devices devices = etwatch_devices_of(items, 2);
+    CHECK_EQ_INT(etwatch_collector_new(NULL, &collector, NULL), 0);
+    etwatch_collector_on_devices(collector, &devices);
+    CHECK_EQ_INT(etwatch_collector_stats(collector, &stats), 0);
+    CHECK_EQ_UINT(stats.devices, 2);
+    CHECK_EQ_STR(etwatch_table_name(ETWATCH_TABLE_DEVICES), "devices");
+    CHECK_EQ_INT(etwatch_collector_table(collector, ETWATCH_TABLE_DEVICES, 0, &stream), 0);
+    CHECK_EQ_INT(stream.get_schema(&stream, &schema), 0);
+    CHECK_EQ_INT(stream.get_next(&stream, &batch), 0);
+    CHECK_EQ_INT(batch.length, 2);
+#define COLUMN(name) batch.children[column_of(&schema, (name))]
+    CHECK_EQ_STR(text_at(COLUMN("kind"), 0), "gpu");
+    CHECK_EQ_STR(text_at(COLUMN("driver"), 1), "powercap");
+    CHECK_EQ_STR(text_at(COLUMN("id"), 0), "0000:41:00.0");
+    CHECK(is_null(COLUMN("id"), 1));
+    CHECK(is_null(COLUMN("name"), 0));
+    CHECK(is_null(COLUMN("index"), 1));
+    CHECK_EQ_INT(number_at(COLUMN("t_ns"), 0), 1900);
+    CHECK_EQ_INT(number_at(COLUMN("dt_ns"), 0), 900);
+    CHECK_EQ_INT(number_at(COLUMN("energy_uj"), 0), 77);
+    CHECK_NEAR(((const double *)COLUMN("util_percent")->buffers[1])[0], 12.5, 1e-12);
+    for (uint32_t i = 0; i < 2; i++)
+        CHECK(is_null(COLUMN("power_watts"), i));
+    CHECK(is_null(COLUMN("energy_uj"), 1));
+    CHECK_EQ_STR(text_at(COLUMN("estimated"), 0), "busy_ns,energy_uj");
+    CHECK_EQ_STR(text_at(COLUMN("estimated"), 1), "");
+    CHECK(is_null(COLUMN("problem"), 0));
+    CHECK_EQ_STR(text_at(COLUMN("problem"), 1), "no energy meter");
+#undef COLUMN
+    batch.release(&batch);
+    schema.release(&schema);
+    stream.release(&stream);
+    etwatch_collector_free(collector);
 }
