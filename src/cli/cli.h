@@ -635,7 +635,8 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
 struct ew_gpu_view {
     const struct ew_options *options;
     struct etwatch_gpu_trace *trace;
-    struct etwatch_sink *sink; /* gets each operation; NULL: none does */
+    struct etwatch_sink *sink;   /* gets each operation; NULL: none does */
+    struct etwatch_spans *spans; /* likewise, to be joined with spans */
     uint64_t ops;
     int error;
 };
@@ -643,6 +644,8 @@ struct ew_gpu_view {
 /* Listens, and prepares the environment of the command. An exit code. */
 int ew_cli_gpu_init(struct ew_gpu_view *view, const struct ew_options *options);
 void ew_cli_gpu_done(struct ew_gpu_view *view);
+/* After a reading: passes the states of the processes to the spans. */
+void ew_cli_gpu_step(struct ew_gpu_view *view);
 /* Writes the sums to the sink, which must not be NULL. 0 or a negative code. */
 int ew_cli_gpu_end(struct ew_gpu_view *view);
 /* Whether the GPU time of all CUDA processes is exact, and there are some. */
@@ -737,6 +740,35 @@ char *ew_cli_py_spy_text(const struct ew_cli_py_spy *spy, size_t *ret_size);
 void ew_cli_py_spy_message(const struct ew_cli_py_spy *spy, char *text, size_t size);
 void ew_cli_py_spy_close(struct ew_cli_py_spy *spy);
 
+/* ------------------------- spans_tables.c: spans and operators as rows of CSV and Arrow */
+
+struct etwatch_collector;
+
+struct ew_spans_tables {
+    struct ew_buf csv;                   /* --csv */
+    struct etwatch_collector *collector; /* -o FILE.arrow; NULL: none */
+    struct ew_output *output;            /* of the rows of spans */
+    char *operators_path;                /* FILE.operators.arrow; NULL: none */
+    struct ew_output operators;
+    struct ew_place *operators_place;
+};
+
+/* Creates the file of the operators, if there is one. An exit code. */
+int ew_cli_spans_tables_init(struct ew_spans_tables *tables, const struct ew_options *options);
+/* Without an end before, the file of the operators is removed. */
+void ew_cli_spans_tables_done(struct ew_spans_tables *tables);
+/* Where the rows of spans are written. */
+void ew_cli_spans_tables_output(struct ew_spans_tables *tables, struct ew_output *output);
+void ew_cli_spans_tables_span(struct ew_spans_tables *tables, const struct etwatch_span *span);
+void ew_cli_spans_tables_operator(struct ew_spans_tables *tables,
+                                  const struct etwatch_operator *op);
+/* CSV: what waits. 0 or a negative code. */
+int ew_cli_spans_tables_flush(struct ew_spans_tables *tables);
+/* Arrow: writes the files. 0 or a negative code. */
+int ew_cli_spans_tables_end(struct ew_spans_tables *tables);
+/* Rows that are not in the Arrow files. */
+uint64_t ew_cli_spans_tables_dropped(const struct ew_spans_tables *tables);
+
 /* ----------------------------------------------- spans_view.c: run --spans and --onnx */
 
 struct ew_spans_view {
@@ -744,12 +776,11 @@ struct ew_spans_view {
     struct etwatch_receiver *receiver;
     struct etwatch_probes *probes; /* --onnx; may be NULL */
     struct etwatch_spans *spans;
-    struct etwatch_sink *sink;        /* JSON; may be NULL */
-    struct ew_buf csv;                /* --csv */
-    struct etwatch_collector *tables; /* -o FILE.arrow; may be NULL */
-    struct ew_output *output;         /* of these tables */
+    struct etwatch_sink *sink;     /* JSON; may be NULL */
+    struct ew_spans_tables tables; /* --csv, -o FILE.arrow */
     uint64_t events, marks;
     uint64_t events_ns;                /* the latest event */
+    bool with_gpu;                     /* --gpu-trace: operations arrive later than events */
     struct ew_operators_folder folder; /* --operators */
     struct ew_operators_view operators;
     struct ew_kept_span *kept; /* --py-spy */

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include <etwatch/export.h>
+
 #include "os/os.h"
 
 static const uint64_t redraw_ns = 1000000000, window_ns = 10000000000;
@@ -99,7 +101,7 @@ static int write_report(struct live *live)
     const struct ew_options *options = live->watch.options;
     struct ew_output messages = {.fd = EW_TERM_ERR};
     struct ew_buf out;
-    bool data = !options->json && !options->csv;
+    bool data = !options->json && !options->csv && options->spans_format == 0;
     if (!data && options->quiet)
         return 0;
     ew_buf_init(&out, 0, ew_output_write, data ? &live->watch.output : &messages);
@@ -131,6 +133,7 @@ int ew_cmd_onnx(const struct ew_options *given)
 {
     struct live live = {0};
     struct ew_options options = *given;
+    bool trace = options.spans_format == ETWATCH_EXPORT_PERFETTO;
     options.config_flags |= ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_EVENTS_ALL |
                             ETWATCH_CONFIG_EVENTS_CAUSES | ETWATCH_CONFIG_NO_FALLBACK;
     live.screen =
@@ -138,10 +141,13 @@ int ew_cmd_onnx(const struct ew_options *given)
     int code = ew_cli_spans_init_running(&live.view, &options);
     if (code == EW_EXIT_OK)
         code = ew_cli_watch_prepare(&live.watch, &options,
-                                    options.json ? (uint32_t)ETWATCH_FORMAT_JSONL : 0);
+                                    options.json ? (uint32_t)ETWATCH_FORMAT_JSONL
+                                    : trace      ? (uint32_t)ETWATCH_FORMAT_PERFETTO
+                                                 : 0);
     if (code == EW_EXIT_OK)
         ew_cli_spans_output(&live.view, live.watch.sink, &live.watch.output);
-    live.watch.no_samples = true;
+    /* A trace shows what every CPU ran. */
+    live.watch.no_samples = !trace;
     live.watch.on_sample = on_sample;
     live.watch.on_events = on_events;
     live.watch.on_loss = on_loss;
