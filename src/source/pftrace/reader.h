@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include <etwatch/etwatch.h>
+#include <etwatch/span.h>
 #include <etwatch/trace.h>
 
 #include "base/bytes.h"
@@ -44,6 +45,8 @@ struct ew_pftrace_visitor {
     int (*total)(void *ctx, const struct etwatch_sample *total,
                  const struct etwatch_metric_set *estimated);
     int (*system)(void *ctx, const struct etwatch_trace_system *system);
+    /* A span that etwatch wrote; its process is unknown. */
+    int (*span)(void *ctx, const struct etwatch_span *span);
     /* Anything else. */
     int (*other)(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded);
 };
