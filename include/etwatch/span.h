@@ -185,6 +185,8 @@ struct etwatch_probes;
 enum etwatch_probes_flag {
     /* Not in the Python package: its inferences are marked (run --onnx). */
     ETWATCH_PROBES_NO_PYTHON = 1u << 0,
+    /* Only in the Python package. Both: ETWATCH_EINVAL. */
+    ETWATCH_PROBES_ONLY_PYTHON = 1u << 1,
 };
 
 struct etwatch_probes_options {

@@ -740,6 +740,30 @@ char *ew_cli_py_spy_text(const struct ew_cli_py_spy *spy, size_t *ret_size);
 void ew_cli_py_spy_message(const struct ew_cli_py_spy *spy, char *text, size_t size);
 void ew_cli_py_spy_close(struct ew_cli_py_spy *spy);
 
+/* ------------------ spans_python.c: run --onnx: inferences of Python programs without the hook */
+
+struct ew_spans_held;
+
+struct ew_spans_python {
+    struct etwatch_probes *probes; /* in the Python package; NULL: none */
+    uint32_t *hooked;              /* processes that mark inferences themselves */
+    size_t hooked_count, hooked_size;
+    struct ew_spans_held *held; /* by probes, until it is known whether the process marks them */
+    size_t held_count, held_size;
+    uint64_t lost; /* found no room */
+};
+
+void ew_cli_spans_python_init(struct ew_spans_python *python);
+void ew_cli_spans_python_done(struct ew_spans_python *python);
+/* A mark of a program. */
+void ew_cli_spans_python_mark(struct ew_spans_python *python, const struct etwatch_span *mark);
+/* Reads the probes and passes on what ended before until_ns and is of a process that marks nothing.
+ * 0 or a negative code. */
+int ew_cli_spans_python_read(struct ew_spans_python *python, int64_t unix_minus_raw_ns,
+                             uint64_t until_ns,
+                             void (*on_span)(void *ctx, const struct etwatch_span *span),
+                             void *ctx);
+
 /* ------------------------- spans_tables.c: spans and operators as rows of CSV and Arrow */
 
 struct etwatch_collector;
@@ -775,6 +799,7 @@ struct ew_spans_view {
     const struct ew_options *options;
     struct etwatch_receiver *receiver;
     struct etwatch_probes *probes; /* --onnx; may be NULL */
+    struct ew_spans_python python; /* run --onnx */
     struct etwatch_spans *spans;
     struct etwatch_sink *sink;     /* JSON; may be NULL */
     struct ew_spans_tables tables; /* --csv, -o FILE.arrow */

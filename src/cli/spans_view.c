@@ -121,6 +121,7 @@ static void open_probes(struct ew_spans_view *view, const struct ew_options *opt
                                             .flags = ETWATCH_PROBES_NO_PYTHON};
     if (etwatch_probes_new(&wanted, &view->probes, &error) < 0)
         ew_print_info(options, "only inferences in Python are seen: %s", error.message);
+    ew_cli_spans_python_init(&view->python);
 }
 
 static int open_spans(struct ew_spans_view *view)
@@ -182,6 +183,7 @@ void ew_cli_spans_done(struct ew_spans_view *view)
     etwatch_spans_free(view->spans);
     etwatch_receiver_free(view->receiver);
     etwatch_probes_free(view->probes);
+    ew_cli_spans_python_done(&view->python);
     ew_cli_spans_tables_done(&view->tables);
     ew_cli_operators_folder_close(&view->folder);
     ew_cli_operators_done(&view->operators);
@@ -231,14 +233,25 @@ static void add_mark(void *ctx, const struct etwatch_span *span)
     (void)etwatch_spans_add(view->spans, span);
 }
 
+/* Of a program, not of a probe. */
+static void add_own_mark(void *ctx, const struct etwatch_span *span)
+{
+    struct ew_spans_view *view = ctx;
+    ew_cli_spans_python_mark(&view->python, span);
+    add_mark(ctx, span);
+}
+
 int ew_cli_spans_step(struct ew_spans_view *view, const struct etwatch_meta *meta, bool last)
 {
     int64_t unix_minus_raw_ns = (int64_t)(meta->anchor_unix_ns - meta->anchor_raw_ns);
     int rc = 0;
     if (view->receiver != NULL)
-        rc = etwatch_receiver_read(view->receiver, unix_minus_raw_ns, last, add_mark, view);
+        rc = etwatch_receiver_read(view->receiver, unix_minus_raw_ns, last, add_own_mark, view);
     if (rc >= 0 && view->probes != NULL)
         rc = etwatch_probes_read(view->probes, unix_minus_raw_ns, add_mark, view);
+    if (rc >= 0)
+        rc = ew_cli_spans_python_read(&view->python, unix_minus_raw_ns,
+                                      last ? UINT64_MAX : view->events_ns, add_mark, view);
     uint64_t late_ns = order_ns + (view->with_gpu ? gpu_ns : 0);
     uint64_t until_ns = last                        ? UINT64_MAX
                         : view->events_ns > late_ns ? view->events_ns - late_ns
@@ -381,11 +394,12 @@ static void put_group(struct ew_buf *out, const struct etwatch_span_group *group
     }
 }
 
-static void put_probe_notes(const struct ew_spans_view *view, struct ew_buf *out)
+static void put_probe_notes(struct ew_buf *out, struct etwatch_probes *probes, uint64_t no_room)
 {
     struct etwatch_probes_stats stats = {.size = sizeof stats};
-    if (view->probes == NULL || etwatch_probes_stats(view->probes, &stats) < 0)
+    if (probes == NULL || etwatch_probes_stats(probes, &stats) < 0)
         return;
+    stats.lost += no_room;
     if (stats.unusable > 0) {
         ew_buf_text(out, "\ninferences in ");
         ew_buf_u64(out, stats.unusable);
@@ -405,7 +419,8 @@ static void put_probe_notes(const struct ew_spans_view *view, struct ew_buf *out
 static void put_notes(const struct ew_spans_view *view, struct ew_buf *out)
 {
     uint64_t lost = etwatch_receiver_lost(view->receiver);
-    put_probe_notes(view, out);
+    put_probe_notes(out, view->probes, 0);
+    put_probe_notes(out, view->python.probes, view->python.lost);
     if (view->marks == 0 && view->options->command == EW_CMD_ONNX)
         ew_buf_text(out, "\nno inference was seen\n");
     else if (view->marks == 0)
