@@ -101,7 +101,7 @@ TEST(inferences_are_the_runs_and_loads_of_sessions)
     check_lines(ETWATCH_TABLE_INFERENCES, ETWATCH_FORMAT_JSONL, "span",
                 "{\"type\":\"span\",\"kind\":\"load\",\"name\":\"run\",\"shape\":null,\"session\":"
                 "\"mlp.onnx\"," REST_JSON "{\"type\":\"span\",\"kind\":\"inference\",\"name\":"
-                                          "\"run\",\"shape\":null,\"session\":\"mlp."
+                "\"run\",\"shape\":null,\"session\":\"mlp."
                 "onnx\"," REST_JSON);
 }
 
