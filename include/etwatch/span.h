@@ -339,6 +339,9 @@ ETWATCH_API int etwatch_spans_group(struct etwatch_spans *spans, uint32_t i,
                                     struct etwatch_span_group *ret_group);
 /* Statistics begin anew: every group has no spans, until it has some again. */
 ETWATCH_API int etwatch_spans_clear(struct etwatch_spans *spans);
+/* The same for spans that ended before t_ns: what is left is a sliding window. Of each span at most
+ * three named causes remain. */
+ETWATCH_API int etwatch_spans_forget(struct etwatch_spans *spans, uint64_t t_ns);
 /* The sentence: "p99 41.0 ms (median 9.8 ms): 27.0 ms waiting for a CPU (ffmpeg 19.0 ms), ...".
  * Returns its length, or an error; a short buffer gets the beginning. */
 ETWATCH_API int etwatch_span_group_text(const struct etwatch_span_group *group, char *text,

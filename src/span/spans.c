@@ -352,12 +352,16 @@ static void count_span(struct etwatch_span_group *sum, const struct etwatch_span
     sum->helpers = span->helpers > sum->helpers ? span->helpers : sum->helpers;
 }
 
-static void keep(struct etwatch_spans *spans, const struct etwatch_span *span, uint32_t number)
+static void add_to_group(struct group *group, const struct etwatch_span *span)
 {
-    struct group *group = &spans->groups[number];
     count_span(&group->sum, span);
     for (uint32_t i = 0; i < span->cause_count; i++)
         ew_spans_cause_add(group->causes, &group->cause_count, GROUP_CAUSES, &span->causes[i]);
+}
+
+static void keep(struct etwatch_spans *spans, const struct etwatch_span *span, uint32_t number)
+{
+    add_to_group(&spans->groups[number], span);
     struct ew_spans_kept *kept =
         room(spans->kept, spans->kept_count, &spans->kept_size, sizeof *kept, EW_SPANS_KEPT_MAX);
     if (kept == NULL) {
@@ -368,7 +372,19 @@ static void keep(struct etwatch_spans *spans, const struct etwatch_span *span, u
     kept = &kept[spans->kept_count++];
     memset(kept, 0, sizeof *kept);
     kept->latency_ns = span->end_ns - span->start_ns;
+    kept->end_ns = span->end_ns;
     kept->group = number;
+    kept->flags = span->flags;
+    kept->helper_cpu_ns = span->helper_cpu_ns;
+    kept->helper_ready_ns = span->helper_ready_ns;
+    kept->shared_cpu_ns = span->shared_cpu_ns;
+    kept->wait_cpu_ns = span->wait_cpu_ns;
+    kept->fault_count = span->fault_count;
+    kept->preempted = span->preempted;
+    kept->helpers = span->helpers;
+    kept->gpu_ns = span->gpu_ns;
+    kept->wait_gpu_ns = span->wait_gpu_ns;
+    kept->gpu_kernels = span->gpu_kernels;
     memcpy(kept->ns, span->ns, sizeof kept->ns);
     kept->cause_count =
         span->cause_count < EW_SPANS_KEPT_CAUSES ? span->cause_count : EW_SPANS_KEPT_CAUSES;
@@ -523,6 +539,51 @@ int etwatch_spans_clear(struct etwatch_spans *spans)
         group->sum = (struct etwatch_span_group){.kind = group->sum.kind};
         group->cause_count = 0;
     }
+    return 0;
+}
+
+/* The span as it was counted. */
+static void span_of(const struct etwatch_spans *spans, const struct ew_spans_kept *kept,
+                    struct etwatch_span *ret_span)
+{
+    *ret_span = (struct etwatch_span){
+        .size = sizeof *ret_span,
+        .kind = spans->groups[kept->group].sum.kind,
+        .flags = kept->flags,
+        .start_ns = kept->end_ns - kept->latency_ns,
+        .end_ns = kept->end_ns,
+        .helper_cpu_ns = kept->helper_cpu_ns,
+        .helper_ready_ns = kept->helper_ready_ns,
+        .shared_cpu_ns = kept->shared_cpu_ns,
+        .wait_cpu_ns = kept->wait_cpu_ns,
+        .fault_count = kept->fault_count,
+        .preempted = kept->preempted,
+        .helpers = kept->helpers,
+        .cause_count = kept->cause_count,
+        .gpu_ns = kept->gpu_ns,
+        .wait_gpu_ns = kept->wait_gpu_ns,
+        .gpu_kernels = kept->gpu_kernels,
+    };
+    memcpy(ret_span->ns, kept->ns, sizeof kept->ns);
+    memcpy(ret_span->causes, kept->causes, kept->cause_count * sizeof *kept->causes);
+}
+
+int etwatch_spans_forget(struct etwatch_spans *spans, uint64_t t_ns)
+{
+    struct etwatch_span span;
+    if (spans == NULL)
+        return ETWATCH_EINVAL;
+    size_t kept = 0, count = spans->kept_count;
+    (void)etwatch_spans_clear(spans);
+    for (size_t i = 0; i < count; i++) {
+        if (spans->kept[i].end_ns < t_ns)
+            continue;
+        spans->kept[kept] = spans->kept[i];
+        span_of(spans, &spans->kept[kept], &span);
+        add_to_group(&spans->groups[spans->kept[kept].group], &span);
+        kept++;
+    }
+    spans->kept_count = kept;
     return 0;
 }
 

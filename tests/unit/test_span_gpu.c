@@ -217,6 +217,40 @@ TEST(the_list_is_bounded)
     etwatch_spans_free(spans);
 }
 
+TEST(a_sliding_window_has_the_sums_of_what_is_left)
+{
+    struct seen seen;
+    struct etwatch_spans *spans = spans_of(&seen, 0);
+    struct etwatch_span_group all = {.size = sizeof all}, left = {.size = sizeof left};
+    add_process(spans, ETWATCH_GPU_ACTIVE, 0);
+    add_span(spans, ETWATCH_SPAN_FAILED, 1000, 2000);
+    add_span(spans, 0, 3000, 4000);
+    add_span(spans, ETWATCH_SPAN_FAILED, 5000, 8000);
+    add_op(spans, op_of(ETWATCH_GPU_KERNEL, TID, 1100, 1200, 1300));
+    add_op(spans, op_of(ETWATCH_GPU_KERNEL, TID, 5100, 5200, 5600));
+    CHECK_EQ_INT(etwatch_spans_advance(spans, UINT64_MAX), 0);
+    CHECK_EQ_INT(etwatch_spans_group(spans, 0, &all), 0);
+    CHECK_EQ_INT(etwatch_spans_forget(spans, 2000), 0); /* the border is inside */
+    CHECK_EQ_INT(etwatch_spans_group(spans, 0, &left), 0);
+    CHECK_EQ_INT(left.count, 3);
+    CHECK_EQ_MEM(&left, &all, sizeof left);
+    CHECK_EQ_INT(etwatch_spans_forget(spans, 4000), 0);
+    CHECK_EQ_INT(etwatch_spans_group(spans, 0, &left), 0);
+    CHECK_EQ_INT(left.count, 2);
+    CHECK_EQ_INT(left.failed, 1);
+    CHECK_EQ_INT(left.first_ns, 3000);
+    CHECK_EQ_INT(left.last_ns, 8000);
+    CHECK_EQ_INT(left.max_ns, 3000);
+    CHECK_EQ_INT(left.mean_ns, 2000);
+    CHECK_EQ_INT(left.gpu_ns, 400);
+    CHECK_EQ_INT(left.gpu_kernels, 1);
+    CHECK_EQ_INT(etwatch_spans_forget(spans, 9000), 0);
+    CHECK_EQ_INT(etwatch_spans_group(spans, 0, &left), 0);
+    CHECK_EQ_INT(left.count, 0);
+    CHECK_EQ_INT(etwatch_spans_forget(NULL, 1), ETWATCH_EINVAL);
+    etwatch_spans_free(spans);
+}
+
 TEST(nonsense_is_refused)
 {
     struct seen seen;
