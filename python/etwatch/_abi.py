@@ -239,6 +239,7 @@ ETWATCH_CAUSE_SLEEP = 7
 ETWATCH_CAUSE_UNKNOWN = 8
 ETWATCH_CAUSE_COUNT = 9
 ETWATCH_PROBES_NO_PYTHON = 1
+ETWATCH_PROBES_ONLY_PYTHON = 2
 ETWATCH_STRIP_RUN = 1
 ETWATCH_STRIP_READY = 2
 ETWATCH_STRIP_SLEEP = 3
@@ -1302,6 +1303,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     ]),
     "etwatch_spans_group": (c_int, [c_void_p, c_uint32, POINTER(SpanGroup)]),
     "etwatch_spans_clear": (c_int, [c_void_p]),
+    "etwatch_spans_forget": (c_int, [c_void_p, c_uint64]),
     "etwatch_span_group_text": (c_int, [POINTER(SpanGroup), c_char_p, c_size_t]),
     "etwatch_summary_new": (c_int, [POINTER(SummaryOptions), POINTER(c_void_p)]),
     "etwatch_summary_free": (None, [c_void_p]),
