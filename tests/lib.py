@@ -26,6 +26,7 @@ import traceback
 from collections import namedtuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # no test sends what ONNX Runtime from PyPI collects
 BUILD = os.path.abspath(os.environ.get("ETWATCH_BUILD", os.path.join(ROOT, "build")))
 ETWATCH = os.path.abspath(os.environ.get("ETWATCH_BIN", os.path.join(BUILD, "etwatch")))
 UPDATE = os.environ.get("ETWATCH_UPDATE") == "1"  # tests/run --update: rewrite golden files

@@ -6,7 +6,8 @@ a visible part, and one of 1 ms), a Python program with marks, and a mark alone.
 that the program measures itself; calls in which its thread was switched out are left out, because what else the machine
 does is no cost of the probes. The cost of a pair of probes is the difference between
 `run --onnx` and `run --spans` for the small model: both record every switch of the machine. After the last turn
-the small model runs alone once more: probes that stayed behind would show.
+the small model runs alone once more: probes that stayed behind would show. A span without a watcher is timed too, here in
+Python and by bench/micro/marks.c in C.
 """
 import json
 import os
@@ -51,9 +52,31 @@ print(json.dumps({"calls": calls}))
 """
 
 
-def output_of(argv):
+# A span by the package, without a watcher: the best of some rounds, in CPU time beyond an empty loop.
+UNWATCHED = """
+import json, time, etwatch
+def best(body):
+    least = None
+    for _ in range(50):
+        begun = time.thread_time_ns()
+        body()
+        took = (time.thread_time_ns() - begun) / 2000
+        least = took if least is None else min(least, took)
+    return least
+def spans():
+    for _ in range(2000):
+        with etwatch.span("step"):
+            pass
+def empty():
+    for _ in range(2000):
+        pass
+print(json.dumps(best(spans) - best(empty)))
+"""
+
+
+def output_of(argv, **variables):
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"}, check=False)
+                          env={**os.environ, "ORT_DISABLE_TELEMETRY": "1", **variables}, check=False)
     if done.returncode != 0:
         raise Missing(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"{argv[0]} failed")
     return done.stdout
@@ -111,8 +134,12 @@ def run(bench):
         section.add(f"{case.name}: p50 watched / alone", "", ratios, bar=None if case is small else 1.01)
     section.add("a pair of probes", "ns", [on - off for on, off in zip(small.watched, small.stream)], bar=1000,
                 note="the difference between --onnx and --spans, which has no probes")
-    section.add("after the last watcher: p50 / alone before", "", [small.p50([]) / statistics.median(small.alone)])
+    section.add("after the last watcher: p50 / alone before", "", [small.p50([]) / statistics.median(small.alone)],
+                bar=1.05, note="one run: the machine may have changed")
     spans = [bench.etwatch(), "run", "--spans", "--json", "-q", "-o", report, "--", PYTHON, WORKLOAD, "cost"]
     pairs = [json.loads(output_of(spans))["pair_ns"] for _ in range(repeat)]
     section.add("Python: a mark (half of a span)", "ns", [pair / 2 for pair in pairs], bar=300)
+    unwatched = [float(output_of([PYTHON, "-c", UNWATCHED], PYTHONPATH=os.path.join(ROOT, "python"),
+                                 ETWATCH_LIBRARY=os.path.join(bench.build, "libetwatch.so"))) for _ in range(repeat)]
+    section.add("Python: a span without a watcher", "ns", unwatched, bar=300)
     return section

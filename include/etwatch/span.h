@@ -16,6 +16,7 @@
 #define ETWATCH_SPAN_H
 
 #include <etwatch/etwatch.h>
+#include <etwatch/gpu.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,6 +61,9 @@ enum etwatch_span_flag {
     /* By a probe, which sees every process with the library: etwatch_spans drops it if its process
      * was not added. */
     ETWATCH_SPAN_PROBED = 1u << 4,
+    /* The GPU operations of its process are known; else gpu_ns, wait_gpu_ns and gpu_kernels are
+     * unknown. Result only. */
+    ETWATCH_SPAN_HAS_GPU = 1u << 5,
 };
 
 /* Why a span took its time. */
@@ -116,6 +120,12 @@ struct etwatch_span {
     uint32_t reserved;
     struct etwatch_cause causes[ETWATCH_SPAN_CAUSES];
     const char *shape; /* of the first input of an inference, "16x256"; NULL: unknown */
+    /* Of the operations that the thread of the span launched in its time: the time in which at
+     * least one of them ran on a GPU (added up over GPUs), which may be after its end. */
+    uint64_t gpu_ns;
+    uint64_t wait_gpu_ns; /* the thread was in a call that waits for a GPU; part of ns[] too */
+    uint32_t gpu_kernels;
+    uint32_t reserved2;
 };
 
 /* One execution of a node of a model, as ONNX Runtime's own profile states it, and what the kernel
@@ -175,6 +185,8 @@ struct etwatch_probes;
 enum etwatch_probes_flag {
     /* Not in the Python package: its inferences are marked (run --onnx). */
     ETWATCH_PROBES_NO_PYTHON = 1u << 0,
+    /* Only in the Python package. Both: ETWATCH_EINVAL. */
+    ETWATCH_PROBES_ONLY_PYTHON = 1u << 1,
 };
 
 struct etwatch_probes_options {
@@ -237,6 +249,16 @@ ETWATCH_API int etwatch_spans_add_event(struct etwatch_spans *spans,
                                         const struct etwatch_event *event);
 ETWATCH_API int etwatch_spans_add_loss(struct etwatch_spans *spans,
                                        const struct etwatch_loss *loss);
+/* A GPU operation of a trace (etwatch/gpu.h), and the state of a traced process: call it for each
+ * process after each reading of the trace. Operations arrive some 100 ms after their end, so
+ * etwatch_spans_advance may only be called for what ended a second ago; see
+ * etwatch_spans_late_gpu_ops. */
+ETWATCH_API int etwatch_spans_add_gpu_op(struct etwatch_spans *spans,
+                                         const struct etwatch_gpu_op *op);
+ETWATCH_API int etwatch_spans_add_gpu_process(struct etwatch_spans *spans,
+                                              const struct etwatch_gpu_process *process);
+/* Operations that arrived after their span was explained. */
+ETWATCH_API uint64_t etwatch_spans_late_gpu_ops(const struct etwatch_spans *spans);
 /* The same for whole batches: they fit etwatch_callbacks, with the spans as ctx, so that a monitor
  * feeds them without a call into the program. Processes that start are added. */
 ETWATCH_API void etwatch_spans_on_samples(void *spans, const struct etwatch_samples *batch);
@@ -305,8 +327,10 @@ struct etwatch_span_group {
     uint64_t slow_mean_ns, typical_mean_ns;
     int64_t excess_ns[ETWATCH_CAUSE_COUNT];
     uint32_t slow_cause_count;
-    uint32_t flags; /* ETWATCH_SPAN_HAS_FAULTS, if all spans have it; else FAULT is unknown */
+    uint32_t flags; /* ETWATCH_SPAN_HAS_FAULTS and _HAS_GPU, if all spans have it */
     struct etwatch_cause slow_causes[ETWATCH_SPAN_CAUSES]; /* average per slow span */
+    /* Of all spans; known if `flags` has ETWATCH_SPAN_HAS_GPU: all of them have it. */
+    uint64_t gpu_ns, wait_gpu_ns, gpu_kernels;
 };
 
 /* Group i, from 0, in the order of their first span. ETWATCH_EINVAL: none. Strings are valid until
@@ -315,6 +339,9 @@ ETWATCH_API int etwatch_spans_group(struct etwatch_spans *spans, uint32_t i,
                                     struct etwatch_span_group *ret_group);
 /* Statistics begin anew: every group has no spans, until it has some again. */
 ETWATCH_API int etwatch_spans_clear(struct etwatch_spans *spans);
+/* The same for spans that ended before t_ns: what is left is a sliding window. Of each span at most
+ * three named causes remain. */
+ETWATCH_API int etwatch_spans_forget(struct etwatch_spans *spans, uint64_t t_ns);
 /* The sentence: "p99 41.0 ms (median 9.8 ms): 27.0 ms waiting for a CPU (ffmpeg 19.0 ms), ...".
  * Returns its length, or an error; a short buffer gets the beginning. */
 ETWATCH_API int etwatch_span_group_text(const struct etwatch_span_group *group, char *text,

@@ -258,6 +258,17 @@ ETWATCH_API int etwatch_trace_report(struct etwatch_trace *trace,
                                      struct etwatch_trace_system *ret_system,
                                      struct etwatch_error_info *reterr);
 
+struct etwatch_span;
+
+/* The spans (etwatch/span.h) that a Perfetto trace of etwatch has, in the order of their ends,
+ * those of every process: run --onnx or --spans -o FILE.pftrace writes them. Known are name,
+ * session, shape, kind, the times, ns[], cpu_ns and what the flags say; the process is not. Other
+ * recordings have none. Reads everything from the beginning, and rewinds. Returns their number or
+ * an error. */
+ETWATCH_API int etwatch_trace_spans(struct etwatch_trace *trace,
+                                    void (*on_span)(void *ctx, const struct etwatch_span *span),
+                                    void *ctx, struct etwatch_error_info *reterr);
+
 #ifdef __cplusplus
 }
 #endif

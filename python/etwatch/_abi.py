@@ -234,6 +234,7 @@ ETWATCH_SPAN_FAILED = 2
 ETWATCH_SPAN_ASYNC = 4
 ETWATCH_SPAN_HAS_FAULTS = 8
 ETWATCH_SPAN_PROBED = 16
+ETWATCH_SPAN_HAS_GPU = 32
 ETWATCH_CAUSE_WORK = 0
 ETWATCH_CAUSE_CPU = 1
 ETWATCH_CAUSE_THROTTLED = 2
@@ -245,6 +246,7 @@ ETWATCH_CAUSE_SLEEP = 7
 ETWATCH_CAUSE_UNKNOWN = 8
 ETWATCH_CAUSE_COUNT = 9
 ETWATCH_PROBES_NO_PYTHON = 1
+ETWATCH_PROBES_ONLY_PYTHON = 2
 ETWATCH_STRIP_RUN = 1
 ETWATCH_STRIP_READY = 2
 ETWATCH_STRIP_SLEEP = 3
@@ -436,6 +438,10 @@ class ReportCallbacks(ctypes.Structure):
     pass
 
 
+class Span(ctypes.Structure):
+    pass
+
+
 class AccountOptions(ctypes.Structure):
     pass
 
@@ -561,10 +567,6 @@ class TraceSummary(ctypes.Structure):
 
 
 class Cause(ctypes.Structure):
-    pass
-
-
-class Span(ctypes.Structure):
     pass
 
 
@@ -794,6 +796,19 @@ ReportCallbacks._fields_ = [
     ("on_process", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Sample), POINTER(MetricSet))),
     ("on_image", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(TraceImage))), ("ctx", c_void_p),
 ]
+Cause._fields_ = [
+    ("kind", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("reserved", c_uint32), ("ns", c_uint64),
+    ("name", c_char * 16),
+]
+Span._fields_ = [
+    ("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("tid", c_uint32),
+    ("end_tid", c_uint32), ("start_ns", c_uint64), ("end_ns", c_uint64), ("name", c_char_p), ("session", c_char_p),
+    ("thread_name", c_char_p), ("ns", c_uint64 * 9), ("cpu_ns", c_uint64), ("helper_cpu_ns", c_uint64),
+    ("helper_ready_ns", c_uint64), ("shared_cpu_ns", c_uint64), ("wait_cpu_ns", c_uint64), ("fault_count", c_uint64),
+    ("preempted", c_uint32), ("helpers", c_uint32), ("cause_count", c_uint32), ("reserved", c_uint32),
+    ("causes", Cause * 6), ("shape", c_char_p), ("gpu_ns", c_uint64), ("wait_gpu_ns", c_uint64),
+    ("gpu_kernels", c_uint32), ("reserved2", c_uint32),
+]
 AccountOptions._fields_ = [
     ("size", c_uint32), ("flags", c_uint32),
 ]
@@ -951,18 +966,6 @@ TraceSummary._fields_ = [
     ("size", c_uint32), ("file_count", c_uint32), ("files", POINTER(TraceFile)), ("stats", POINTER(TraceStats)),
     ("system", POINTER(TraceSystem)), ("from_ns", c_uint64), ("until_ns", c_uint64),
 ]
-Cause._fields_ = [
-    ("kind", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("reserved", c_uint32), ("ns", c_uint64),
-    ("name", c_char * 16),
-]
-Span._fields_ = [
-    ("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32), ("pid", c_uint32), ("tid", c_uint32),
-    ("end_tid", c_uint32), ("start_ns", c_uint64), ("end_ns", c_uint64), ("name", c_char_p), ("session", c_char_p),
-    ("thread_name", c_char_p), ("ns", c_uint64 * 9), ("cpu_ns", c_uint64), ("helper_cpu_ns", c_uint64),
-    ("helper_ready_ns", c_uint64), ("shared_cpu_ns", c_uint64), ("wait_cpu_ns", c_uint64), ("fault_count", c_uint64),
-    ("preempted", c_uint32), ("helpers", c_uint32), ("cause_count", c_uint32), ("reserved", c_uint32),
-    ("causes", Cause * 6), ("shape", c_char_p),
-]
 Operator._fields_ = [
     ("size", c_uint32), ("pool_threads", c_uint32), ("node", c_char_p), ("provider", c_char_p),
     ("inference_ns", c_uint64), ("pool_percent", c_double), ("span", POINTER(Span)),
@@ -991,7 +994,8 @@ SpanGroup._fields_ = [
     ("shared_cpu_ns", c_uint64), ("wait_cpu_ns", c_uint64), ("preempted", c_uint64), ("fault_count", c_uint64),
     ("helpers", c_uint32), ("cause_count", c_uint32), ("causes", Cause * 6), ("slow_count", c_uint64),
     ("slow_mean_ns", c_uint64), ("typical_mean_ns", c_uint64), ("excess_ns", c_int64 * 9),
-    ("slow_cause_count", c_uint32), ("flags", c_uint32), ("slow_causes", Cause * 6),
+    ("slow_cause_count", c_uint32), ("flags", c_uint32), ("slow_causes", Cause * 6), ("gpu_ns", c_uint64),
+    ("wait_gpu_ns", c_uint64), ("gpu_kernels", c_uint64),
 ]
 SummaryOptions._fields_ = [
     ("size", c_uint32), ("max_processes", c_uint32),
@@ -1070,6 +1074,7 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_trace_image": TraceImage,
     "etwatch_trace_system": TraceSystem,
     "etwatch_report_callbacks": ReportCallbacks,
+    "etwatch_span": Span,
     "etwatch_account_options": AccountOptions,
     "ArrowSchema": ArrowSchema,
     "ArrowArray": ArrowArray,
@@ -1102,7 +1107,6 @@ STRUCTS: Dict[str, Any] = {
     "etwatch_windows": Windows,
     "etwatch_trace_summary": TraceSummary,
     "etwatch_cause": Cause,
-    "etwatch_span": Span,
     "etwatch_operator": Operator,
     "etwatch_probes_options": ProbesOptions,
     "etwatch_probes_stats": ProbesStats,
@@ -1158,6 +1162,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_trace_sched_event": (POINTER(Event), [c_void_p]),
     "etwatch_trace_meta": (c_int, [c_void_p, c_size_t, POINTER(Meta)]),
     "etwatch_trace_report": (c_int, [c_void_p, POINTER(ReportCallbacks), POINTER(TraceSystem), POINTER(ErrorInfo)]),
+    "etwatch_trace_spans": (c_int, [
+        c_void_p, ctypes.CFUNCTYPE(None, c_void_p, POINTER(Span)), c_void_p, POINTER(ErrorInfo),
+    ]),
     "etwatch_account_new": (c_int, [POINTER(AccountOptions), POINTER(c_void_p)]),
     "etwatch_account_free": (None, [c_void_p]),
     "etwatch_account_add_meta": (c_int, [c_void_p, POINTER(Meta)]),
@@ -1304,6 +1311,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "etwatch_spans_add_process": (c_int, [c_void_p, c_uint32, c_char_p]),
     "etwatch_spans_add_event": (c_int, [c_void_p, POINTER(Event)]),
     "etwatch_spans_add_loss": (c_int, [c_void_p, POINTER(Loss)]),
+    "etwatch_spans_add_gpu_op": (c_int, [c_void_p, POINTER(GpuOp)]),
+    "etwatch_spans_add_gpu_process": (c_int, [c_void_p, POINTER(GpuProcess)]),
+    "etwatch_spans_late_gpu_ops": (c_uint64, [c_void_p]),
     "etwatch_spans_on_samples": (None, [c_void_p, POINTER(Samples)]),
     "etwatch_spans_on_events": (None, [c_void_p, POINTER(Events)]),
     "etwatch_spans_on_loss": (None, [c_void_p, POINTER(Loss)]),
@@ -1316,6 +1326,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     ]),
     "etwatch_spans_group": (c_int, [c_void_p, c_uint32, POINTER(SpanGroup)]),
     "etwatch_spans_clear": (c_int, [c_void_p]),
+    "etwatch_spans_forget": (c_int, [c_void_p, c_uint64]),
     "etwatch_span_group_text": (c_int, [POINTER(SpanGroup), c_char_p, c_size_t]),
     "etwatch_summary_new": (c_int, [POINTER(SummaryOptions), POINTER(c_void_p)]),
     "etwatch_summary_free": (None, [c_void_p]),

@@ -30,7 +30,7 @@ _HEADER_SIZE, _TEXTS_SIZE, _RECORDS = 4096, 65536, 16384
 _FIRST = _HEADER_SIZE + _TEXTS_SIZE
 _SIZE = _FIRST + _RECORDS * 64
 _MASK = _RECORDS - 1
-_RECORD = struct.Struct("<QQIIIIII16xQ")
+_RECORD = struct.Struct("<QQIIIIIII12xQ")
 _F_ADD_SEALS, _SEALS = 1033, 1 | 2 | 4  # no other seal, no shrinking, no growing
 
 # Elsewhere than on Linux there is no such clock; `connect` then returns None and nothing calls it.
@@ -129,8 +129,11 @@ class Marks:
         return tid
 
     def end(self, start_ns: int, name: str, session: str | None = None, kind: int = WORK, flags: int = 0,
-            tid: int | None = None) -> None:
-        """Writes a span from start_ns until now; on another thread than `tid`, if that began it."""
+            tid: int | None = None, shape: int = 0) -> None:
+        """Writes a span from start_ns until now; on another thread than `tid`, if that began it.
+
+        shape: the number of the text of the first input's shape; 0: unknown.
+        """
         ring = self._ring or self._open()
         if ring is None:
             return
@@ -147,7 +150,7 @@ class Marks:
             mine = self.tid()
         number = self._next()
         _RECORD.pack_into(ring, _FIRST + ((number & _MASK) << 6), start_ns, _clock_ns(_BOOTTIME),
-                          tid if tid is not None else mine, mine, name_at, session_at, kind, flags,
+                          tid if tid is not None else mine, mine, name_at, session_at, kind, flags, shape,
                           number + 1)
 
 

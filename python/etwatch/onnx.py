@@ -81,11 +81,17 @@ class Watch:
 
     def start(self) -> "Watch":
         """Begins to watch; `with` calls it. A watch is used once."""
+        if not self._start():
+            raise RuntimeError("another watch runs in this process: end it first")
+        return self
+
+    def _start(self) -> bool:
+        """False: another watch runs in this process."""
         if self._watch is not None:
             raise RuntimeError("a watch is used once: make a new one")
         collection = _runtime()
         if not _active.acquire(blocking=False):
-            raise RuntimeError("another watch runs in this process: end it first")
+            return False
         try:
             self._watch = SpanWatch()
             marks = self._watch.marks
@@ -104,7 +110,7 @@ class Watch:
         self._old_marks, _span_module._state["marks"] = _span_module._state["marks"], marks
         self._begun_ns = time.time_ns()
         self._running = True
-        return self
+        return True
 
     def stop(self) -> "Watch":
         """Ends the watch and explains the rest; `with` calls it. May be called twice."""
@@ -254,7 +260,9 @@ def watch(session: Any = None, *, operators: bool = False) -> Watch:
 
 
 def wrap(function: _Function) -> _Function:
-    """A decorator: watches every session during each call; the result of the latest call is `function.watch`.
+    """A decorator: watches every session during each call; the result of the latest watched call is `function.watch`.
+
+    A call during another watch (of another thread, or a call within a call) runs without a watch of its own.
 
     Example:
 
@@ -267,9 +275,14 @@ def wrap(function: _Function) -> _Function:
     """
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with watch() as w:
-            setattr(call, "watch", w)
+        w = watch()
+        if not w._start():  # pylint: disable=protected-access
             return function(*args, **kwargs)
+        setattr(call, "watch", w)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            w.stop()
     setattr(call, "watch", None)
     return cast(_Function, call)
 

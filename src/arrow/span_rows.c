@@ -21,6 +21,7 @@ struct spec {
 static const struct spec span_specs[] = {
     {"kind", EW_COLUMN_DICT, true},
     {"name", EW_COLUMN_DICT, true},
+    {"shape", EW_COLUMN_DICT, true},
 };
 
 static const struct spec operator_specs[] = {
@@ -44,6 +45,9 @@ enum {
     SHARED_CPU_NS,
     FAULTS,
     PREEMPTED,
+    GPU_NS,
+    WAIT_GPU_NS,
+    GPU_KERNELS,
     FAILED,
     ASYNC,
     COMPLETE,
@@ -73,6 +77,9 @@ static const struct spec common_specs[] = {
     [SHARED_CPU_NS] = {"shared_cpu_ns", EW_COLUMN_I64, false},
     [FAULTS] = {"faults", EW_COLUMN_I64, true},
     [PREEMPTED] = {"preempted", EW_COLUMN_U32, false},
+    [GPU_NS] = {"gpu_ns", EW_COLUMN_I64, true},
+    [WAIT_GPU_NS] = {"wait_gpu_ns", EW_COLUMN_I64, true},
+    [GPU_KERNELS] = {"gpu_kernels", EW_COLUMN_U32, true},
     [FAILED] = {"failed", EW_COLUMN_BOOL, false},
     [ASYNC] = {"async", EW_COLUMN_BOOL, false},
     [COMPLETE] = {"complete", EW_COLUMN_BOOL, false},
@@ -141,6 +148,11 @@ static void put_common(struct ew_span_rows *rows, const struct etwatch_span *spa
     if (faults)
         ew_columns_u64(columns, first + FAULTS, span->fault_count);
     ew_columns_u32(columns, first + PREEMPTED, span->preempted);
+    if ((span->flags & ETWATCH_SPAN_HAS_GPU) != 0) {
+        ew_columns_u64(columns, first + GPU_NS, span->gpu_ns);
+        ew_columns_u64(columns, first + WAIT_GPU_NS, span->wait_gpu_ns);
+        ew_columns_u32(columns, first + GPU_KERNELS, span->gpu_kernels);
+    }
     ew_columns_bool(columns, first + FAILED, (span->flags & ETWATCH_SPAN_FAILED) != 0);
     ew_columns_bool(columns, first + ASYNC, (span->flags & ETWATCH_SPAN_ASYNC) != 0);
     ew_columns_bool(columns, first + COMPLETE, (span->flags & ETWATCH_SPAN_COMPLETE) != 0);
@@ -159,6 +171,7 @@ void ew_arrow_span_rows_put(struct ew_span_rows *rows, const struct etwatch_span
         return;
     ew_columns_dict(columns, 0, etwatch_span_kind_name(span->kind));
     ew_columns_dict(columns, 1, span->name);
+    ew_columns_dict(columns, 2, span->shape);
     put_common(rows, span);
     ew_columns_end(columns);
 }

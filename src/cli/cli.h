@@ -639,7 +639,8 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
 struct ew_gpu_view {
     const struct ew_options *options;
     struct etwatch_gpu_trace *trace;
-    struct etwatch_sink *sink; /* gets each operation; NULL: none does */
+    struct etwatch_sink *sink;   /* gets each operation; NULL: none does */
+    struct etwatch_spans *spans; /* likewise, to be joined with spans */
     uint64_t ops;
     int error;
 };
@@ -647,6 +648,8 @@ struct ew_gpu_view {
 /* Listens, and prepares the environment of the command. An exit code. */
 int ew_cli_gpu_init(struct ew_gpu_view *view, const struct ew_options *options);
 void ew_cli_gpu_done(struct ew_gpu_view *view);
+/* After a reading: passes the states of the processes to the spans. */
+void ew_cli_gpu_step(struct ew_gpu_view *view);
 /* Writes the sums to the sink, which must not be NULL. 0 or a negative code. */
 int ew_cli_gpu_end(struct ew_gpu_view *view);
 /* Whether the GPU time of all CUDA processes is exact, and there are some. */
@@ -741,19 +744,72 @@ char *ew_cli_py_spy_text(const struct ew_cli_py_spy *spy, size_t *ret_size);
 void ew_cli_py_spy_message(const struct ew_cli_py_spy *spy, char *text, size_t size);
 void ew_cli_py_spy_close(struct ew_cli_py_spy *spy);
 
+/* ------------------ spans_python.c: run --onnx: inferences of Python programs without the hook */
+
+struct ew_spans_held;
+
+struct ew_spans_python {
+    struct etwatch_probes *probes; /* in the Python package; NULL: none */
+    uint32_t *hooked;              /* processes that mark inferences themselves */
+    size_t hooked_count, hooked_size;
+    struct ew_spans_held *held; /* by probes, until it is known whether the process marks them */
+    size_t held_count, held_size;
+    uint64_t lost; /* found no room */
+};
+
+void ew_cli_spans_python_init(struct ew_spans_python *python);
+void ew_cli_spans_python_done(struct ew_spans_python *python);
+/* A mark of a program. */
+void ew_cli_spans_python_mark(struct ew_spans_python *python, const struct etwatch_span *mark);
+/* Reads the probes and passes on what ended before until_ns and is of a process that marks nothing.
+ * 0 or a negative code. */
+int ew_cli_spans_python_read(struct ew_spans_python *python, int64_t unix_minus_raw_ns,
+                             uint64_t until_ns,
+                             void (*on_span)(void *ctx, const struct etwatch_span *span),
+                             void *ctx);
+
+/* ------------------------- spans_tables.c: spans and operators as rows of CSV and Arrow */
+
+struct etwatch_collector;
+
+struct ew_spans_tables {
+    struct ew_buf csv;                   /* --csv */
+    struct etwatch_collector *collector; /* -o FILE.arrow; NULL: none */
+    struct ew_output *output;            /* of the rows of spans */
+    char *operators_path;                /* FILE.operators.arrow; NULL: none */
+    struct ew_output operators;
+    struct ew_place *operators_place;
+};
+
+/* Creates the file of the operators, if there is one. An exit code. */
+int ew_cli_spans_tables_init(struct ew_spans_tables *tables, const struct ew_options *options);
+/* Without an end before, the file of the operators is removed. */
+void ew_cli_spans_tables_done(struct ew_spans_tables *tables);
+/* Where the rows of spans are written. */
+void ew_cli_spans_tables_output(struct ew_spans_tables *tables, struct ew_output *output);
+void ew_cli_spans_tables_span(struct ew_spans_tables *tables, const struct etwatch_span *span);
+void ew_cli_spans_tables_operator(struct ew_spans_tables *tables,
+                                  const struct etwatch_operator *op);
+/* CSV: what waits. 0 or a negative code. */
+int ew_cli_spans_tables_flush(struct ew_spans_tables *tables);
+/* Arrow: writes the files. 0 or a negative code. */
+int ew_cli_spans_tables_end(struct ew_spans_tables *tables);
+/* Rows that are not in the Arrow files. */
+uint64_t ew_cli_spans_tables_dropped(const struct ew_spans_tables *tables);
+
 /* ----------------------------------------------- spans_view.c: run --spans and --onnx */
 
 struct ew_spans_view {
     const struct ew_options *options;
     struct etwatch_receiver *receiver;
     struct etwatch_probes *probes; /* --onnx; may be NULL */
+    struct ew_spans_python python; /* run --onnx */
     struct etwatch_spans *spans;
-    struct etwatch_sink *sink;        /* JSON; may be NULL */
-    struct ew_buf csv;                /* --csv */
-    struct etwatch_collector *tables; /* -o FILE.arrow; may be NULL */
-    struct ew_output *output;         /* of these tables */
+    struct etwatch_sink *sink;     /* JSON; may be NULL */
+    struct ew_spans_tables tables; /* --csv, -o FILE.arrow */
     uint64_t events, marks;
     uint64_t events_ns;                /* the latest event */
+    bool with_gpu;                     /* --gpu-trace: operations arrive later than events */
     struct ew_operators_folder folder; /* --operators */
     struct ew_operators_view operators;
     struct ew_kept_span *kept; /* --py-spy */

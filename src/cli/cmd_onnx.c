@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * onnx: the inferences of running processes, by probes. On a terminal a screen that is renewed once
- * per second; each window of 10 s has statistics of its own, so that it shows what happens now.
- * With
- * --duration, and without a terminal, the statistics are those of the whole time.
+ * per second and shows those of the last 10 s. With --duration, and without a terminal, the
+ * statistics are those of the whole time.
  */
 #include "cli/cli.h"
 
 #include <string.h>
+
+#include <etwatch/export.h>
 
 #include "os/os.h"
 
@@ -19,7 +20,7 @@ struct live {
     struct ew_watch watch;
     struct ew_spans_view view;
     bool screen;
-    uint64_t drawn_ns, cleared_ns; /* raw clock */
+    uint64_t drawn_ns, begun_ns; /* raw clock */
 };
 
 static int on_sample(void *ctx, const struct etwatch_sample *sample)
@@ -56,7 +57,10 @@ static void draw(struct live *live, uint64_t now_ns)
     ew_buf_init(&report, 0, NULL, NULL);
     ew_buf_init(&out, 0, ew_output_write, &terminal);
     ew_buf_text(&report, "etwatch onnx, inferences of the last ");
-    ew_buf_u64(&report, (now_ns - live->cleared_ns) / 1000000000);
+    uint64_t shown_ns = now_ns - live->begun_ns;
+    if (live->watch.options->duration_ns == 0 && shown_ns > window_ns)
+        shown_ns = window_ns;
+    ew_buf_u64(&report, shown_ns / 1000000000);
     ew_buf_text(&report, " s; Ctrl-C ends\n");
     (void)ew_cli_spans_write(&live->view, &report);
     ew_buf_text(&out, "\033[H");
@@ -78,12 +82,11 @@ static void step_screen(struct live *live)
     uint64_t now_ns = ew_os_raw_ns();
     if (!live->screen || now_ns - live->drawn_ns < redraw_ns)
         return;
+    uint64_t until_ns = live->view.events_ns;
+    if (live->watch.options->duration_ns == 0 && until_ns > window_ns)
+        (void)etwatch_spans_forget(live->view.spans, until_ns - window_ns);
     draw(live, now_ns);
     live->drawn_ns = now_ns;
-    if (live->watch.options->duration_ns == 0 && now_ns - live->cleared_ns >= window_ns) {
-        (void)etwatch_spans_clear(live->view.spans);
-        live->cleared_ns = now_ns;
-    }
 }
 
 static void write_terminal(const char *text)
@@ -99,7 +102,7 @@ static int write_report(struct live *live)
     const struct ew_options *options = live->watch.options;
     struct ew_output messages = {.fd = EW_TERM_ERR};
     struct ew_buf out;
-    bool data = !options->json && !options->csv;
+    bool data = !options->json && !options->csv && options->spans_format == 0;
     if (!data && options->quiet)
         return 0;
     ew_buf_init(&out, 0, ew_output_write, data ? &live->watch.output : &messages);
@@ -118,7 +121,7 @@ static void follow(struct live *live)
 {
     const struct ew_options *options = live->watch.options;
     bool by_id = options->pids.count > 0 && options->names.count == 0;
-    live->drawn_ns = live->cleared_ns = ew_os_raw_ns();
+    live->drawn_ns = live->begun_ns = ew_os_raw_ns();
     while (ew_signals_ending() == 0 && ew_cli_watch_step(&live->watch, 250) &&
            ew_cli_spans_step(&live->view, &live->watch.meta, false) == 0) {
         step_screen(live);
@@ -131,6 +134,7 @@ int ew_cmd_onnx(const struct ew_options *given)
 {
     struct live live = {0};
     struct ew_options options = *given;
+    bool trace = options.spans_format == ETWATCH_EXPORT_PERFETTO;
     options.config_flags |= ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_EVENTS_ALL |
                             ETWATCH_CONFIG_EVENTS_CAUSES | ETWATCH_CONFIG_NO_FALLBACK;
     live.screen =
@@ -138,10 +142,13 @@ int ew_cmd_onnx(const struct ew_options *given)
     int code = ew_cli_spans_init_running(&live.view, &options);
     if (code == EW_EXIT_OK)
         code = ew_cli_watch_prepare(&live.watch, &options,
-                                    options.json ? (uint32_t)ETWATCH_FORMAT_JSONL : 0);
+                                    options.json ? (uint32_t)ETWATCH_FORMAT_JSONL
+                                    : trace      ? (uint32_t)ETWATCH_FORMAT_PERFETTO
+                                                 : 0);
     if (code == EW_EXIT_OK)
         ew_cli_spans_output(&live.view, live.watch.sink, &live.watch.output);
-    live.watch.no_samples = true;
+    /* A trace shows what every CPU ran. */
+    live.watch.no_samples = !trace;
     live.watch.on_sample = on_sample;
     live.watch.on_events = on_events;
     live.watch.on_loss = on_loss;

@@ -64,6 +64,7 @@ static void add_loss(void *ctx, const struct etwatch_loss *loss)
 static int end_events(void *ctx)
 {
     struct run *run = ctx;
+    ew_cli_gpu_step(&run->gpu);
     int rc = run->with_spans ? ew_cli_spans_step(&run->spans, &run->watch.meta, true) : 0;
     if (rc == 0 && run->with_spans)
         rc = ew_cli_spans_end(&run->spans);
@@ -115,6 +116,7 @@ static void watch_until_exit(struct run *run)
         if (ended && (last || ew_signals_ending() != 0))
             break;
         go_on = ew_cli_watch_step(&run->watch, 1000);
+        ew_cli_gpu_step(&run->gpu);
         if (go_on && run->with_spans)
             go_on = ew_cli_spans_step(&run->spans, &run->watch.meta, false) == 0;
     }
@@ -264,7 +266,12 @@ int ew_cmd_run(const struct ew_options *options)
     }
     if (run.with_spans)
         ew_cli_spans_output(&run.spans, run.watch.sink, &run.watch.output);
-    run.gpu.sink = options->json ? run.watch.sink : NULL;
+    if (run.gpu.trace != NULL && run.with_spans) {
+        run.gpu.spans = run.spans.spans;
+        run.spans.with_gpu = true;
+    }
+    bool trace = options->spans_format == ETWATCH_EXPORT_PERFETTO;
+    run.gpu.sink = options->json || trace ? run.watch.sink : NULL;
     if (ew_summary_init(&run.summary) < 0) {
         ew_print_error("out of memory");
         (void)ew_cli_watch_close(&run.watch);

@@ -391,6 +391,23 @@ static void put_causes(struct ew_buf *out, const struct ew_compare_pair *pair)
     }
 }
 
+static double gpu_of(const struct ew_series *series, double ns)
+{
+    return series->gpu_known ? ns / (double)series->count : -1;
+}
+
+static void put_gpu(struct ew_buf *out, const struct ew_compare_pair *pair)
+{
+    const struct ew_series *a = pair->a, *b = pair->b;
+    if (!a->gpu_known && !b->gpu_known)
+        return;
+    put_row(out, "GPU time", EW_SERIES_LATENCY, gpu_of(a, a->gpu_ns), gpu_of(b, b->gpu_ns));
+    ew_buf_char(out, '\n');
+    put_row(out, "waiting for the GPU", EW_SERIES_LATENCY, gpu_of(a, a->wait_gpu_ns),
+            gpu_of(b, b->wait_gpu_ns));
+    ew_buf_char(out, '\n');
+}
+
 static void put_title(struct ew_buf *out, const struct ew_compare_pair *pair)
 {
     static const char *const amounts[] = {"", ": CPU of an interval", ": memory"};
@@ -435,8 +452,10 @@ static void put_pair(struct ew_buf *out, const struct ew_comparison *comparison,
         }
         ew_buf_char(out, '\n');
     }
-    if (what == EW_SERIES_LATENCY)
+    if (what == EW_SERIES_LATENCY) {
         put_causes(out, pair);
+        put_gpu(out, pair);
+    }
     ew_buf_text(out, "  ");
     ew_compare_sentence(out, comparison, pair);
     ew_buf_char(out, '\n');
@@ -549,8 +568,11 @@ static void json_side(struct ew_buf *out, const char *prefix, const struct ew_se
         double ns = cause_of(series, i);
         put_number(out, prefix, causes[i], ns >= 0, ns);
     }
-    if (latency)
-        put_number(out, prefix, "failed", true, (double)series->failed);
+    if (!latency)
+        return;
+    put_number(out, prefix, "gpu_ns", series->gpu_known, gpu_of(series, series->gpu_ns));
+    put_number(out, prefix, "wait_gpu_ns", series->gpu_known, gpu_of(series, series->wait_gpu_ns));
+    put_number(out, prefix, "failed", true, (double)series->failed);
 }
 
 static void json_pair(struct ew_buf *out, const struct ew_comparison *comparison,

@@ -36,7 +36,8 @@ struct ew_series {
     size_t count, size;
     double cause_ns[ETWATCH_CAUSE_COUNT]; /* sums over all spans */
     double cpu_ns;
-    bool faults_known;
+    double gpu_ns, wait_gpu_ns; /* likewise, if gpu_known */
+    bool faults_known, gpu_known;
     uint64_t failed;
 };
 

@@ -26,6 +26,8 @@ enum member {
     RSS_BYTES,
     ENERGY_UJ,
     LOST,
+    GPU_NS,
+    WAIT_GPU_NS,
     CAUSES, /* one for each cause */
     MEMBER_COUNT = CAUSES + ETWATCH_CAUSE_COUNT,
 };
@@ -37,6 +39,8 @@ static const char *const members[MEMBER_COUNT] = {
     [RSS_BYTES] = "rss_bytes",
     [ENERGY_UJ] = "energy_uj",
     [LOST] = "lost",
+    [GPU_NS] = "gpu_ns",
+    [WAIT_GPU_NS] = "wait_gpu_ns",
     [CAUSES + ETWATCH_CAUSE_WORK] = "work_ns",
     [CAUSES + ETWATCH_CAUSE_CPU] = "runq_wait_ns",
     [CAUSES + ETWATCH_CAUSE_THROTTLED] = "throttled_ns",
@@ -100,6 +104,7 @@ static struct ew_series *series_of(struct ew_run_data *run, uint32_t what,
     memset(series, 0, sizeof *series);
     series->what = what;
     series->faults_known = true;
+    series->gpu_known = true;
     memcpy(series->kind, record->kind, sizeof series->kind);
     memcpy(series->name, record->name, sizeof series->name);
     memcpy(series->session, record->session, sizeof series->session);
@@ -142,6 +147,9 @@ static void add_span(struct ew_run_data *run, const struct record *record)
         series->cause_ns[i] += record->values[CAUSES + i];
     series->faults_known = series->faults_known && record->has[CAUSES + ETWATCH_CAUSE_FAULT];
     series->cpu_ns += record->values[CPU_NS];
+    series->gpu_known = series->gpu_known && record->has[GPU_NS] && record->has[WAIT_GPU_NS];
+    series->gpu_ns += record->values[GPU_NS];
+    series->wait_gpu_ns += record->values[WAIT_GPU_NS];
     series->failed += record->failed;
 }
 
@@ -297,6 +305,34 @@ static int read_lines(struct reader *reader)
     return reader->failed ? -1 : take_line(reader, true);
 }
 
+static void copy_text(char *to, size_t size, const char *text)
+{
+    (void)snprintf(to, size, "%s", text == NULL ? "" : text);
+}
+
+/* A span of a recording as its line of --json. */
+static void on_span(void *ctx, const struct etwatch_span *span)
+{
+    struct reader *reader = ctx;
+    struct record record = {.failed = (span->flags & ETWATCH_SPAN_FAILED) != 0};
+    copy_text(record.type, sizeof record.type, "span");
+    copy_text(record.kind, sizeof record.kind, etwatch_span_kind_name(span->kind));
+    copy_text(record.name, sizeof record.name, span->name);
+    copy_text(record.session, sizeof record.session, span->session);
+    record.values[DT_NS] = (double)(span->end_ns - span->start_ns);
+    record.values[CPU_NS] = (double)span->cpu_ns;
+    record.has[DT_NS] = record.has[CPU_NS] = true;
+    for (uint32_t i = 0; i < ETWATCH_CAUSE_COUNT; i++) {
+        record.values[CAUSES + i] = (double)span->ns[i];
+        record.has[CAUSES + i] =
+            i != ETWATCH_CAUSE_FAULT || (span->flags & ETWATCH_SPAN_HAS_FAULTS) != 0;
+    }
+    record.values[GPU_NS] = (double)span->gpu_ns;
+    record.values[WAIT_GPU_NS] = (double)span->wait_gpu_ns;
+    record.has[GPU_NS] = record.has[WAIT_GPU_NS] = (span->flags & ETWATCH_SPAN_HAS_GPU) != 0;
+    take_record(reader->run, &record);
+}
+
 static int read_recording(struct reader *reader)
 {
     struct ew_run_data *run = reader->run;
@@ -310,6 +346,8 @@ static int read_recording(struct reader *reader)
     if (rc == 0)
         rc = etwatch_table_write(&stream, ETWATCH_FORMAT_JSONL, "sample", take_bytes, reader, NULL,
                                  &error);
+    if (rc == 0)
+        rc = etwatch_trace_spans(trace, on_span, reader, &error);
     etwatch_trace_free(trace);
     if (rc < 0 && !reader->failed)
         return fail(run, "cannot read %s: %s", run->path,

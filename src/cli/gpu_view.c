@@ -24,6 +24,8 @@ static void on_op(void *ctx, const struct etwatch_gpu_op *op)
     view->ops++;
     if (view->sink != NULL)
         keep_error(view, etwatch_sink_gpu_op(view->sink, op));
+    if (view->spans != NULL)
+        (void)etwatch_spans_add_gpu_op(view->spans, op);
 }
 
 /* One line for each process with missing records. */
@@ -50,6 +52,14 @@ int ew_cli_gpu_init(struct ew_gpu_view *view, const struct ew_options *options)
     int rc = etwatch_gpu_trace_new(&wanted, &view->trace, &error);
     return rc < 0 ? ew_print_failure(&error, rc)
                   : ew_cli_gpu_environment(etwatch_gpu_trace_address(view->trace));
+}
+
+void ew_cli_gpu_step(struct ew_gpu_view *view)
+{
+    struct etwatch_gpu_process process = {.size = sizeof process};
+    for (uint32_t i = 0;
+         view->spans != NULL && etwatch_gpu_trace_process(view->trace, i, &process) == 0; i++)
+        (void)etwatch_spans_add_gpu_process(view->spans, &process);
 }
 
 void ew_cli_gpu_done(struct ew_gpu_view *view)

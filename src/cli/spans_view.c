@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <etwatch/arrow.h>
 #include <etwatch/export.h>
 
 #include "base/alloc.h"
@@ -19,6 +18,10 @@
 
 /* Events of different CPUs may be out of order by less than this. */
 static const uint64_t order_ns = 1000000;
+
+/* GPU operations are delivered within this time of their end: two flushes of CUPTI and a wake-up.
+ */
+static const uint64_t gpu_ns = 1000000000;
 
 static const size_t kept_spans_max = 262144;
 
@@ -43,56 +46,6 @@ static void keep_error(struct ew_spans_view *view, int rc)
 {
     if (rc < 0 && view->error == 0)
         view->error = rc;
-}
-
-/* ------------------------------------------------------------------------- CSV */
-
-static const char csv_head[] =
-    "kind,name,session,pid,tid,t_ns,dt_ns,cpu_ns,work_ns,runq_wait_ns,throttled_ns,fault_ns,"
-    "disk_wait_ns,lock_wait_ns,process_wait_ns,sleep_ns,unknown_ns,helpers,helper_cpu_ns,"
-    "helper_runq_wait_ns,shared_cpu_ns,faults,preempted,failed,complete\n";
-
-static void csv_text(struct ew_buf *out, const char *text)
-{
-    if (text != NULL)
-        ew_buf_csv_field(out, text, strlen(text));
-    ew_buf_char(out, ',');
-}
-
-static void csv_number(struct ew_buf *out, uint64_t value)
-{
-    ew_buf_u64(out, value);
-    ew_buf_char(out, ',');
-}
-
-static void csv_span(struct ew_buf *out, const struct etwatch_span *span)
-{
-    bool faults = (span->flags & ETWATCH_SPAN_HAS_FAULTS) != 0;
-    csv_text(out, etwatch_span_kind_name(span->kind));
-    csv_text(out, span->name);
-    csv_text(out, span->session);
-    csv_number(out, span->pid);
-    csv_number(out, span->tid);
-    csv_number(out, span->end_ns);
-    csv_number(out, span->end_ns - span->start_ns);
-    csv_number(out, span->cpu_ns);
-    for (uint32_t i = 0; i < ETWATCH_CAUSE_COUNT; i++) {
-        if (i == ETWATCH_CAUSE_FAULT && !faults)
-            ew_buf_char(out, ',');
-        else
-            csv_number(out, span->ns[i]);
-    }
-    csv_number(out, span->helpers);
-    csv_number(out, span->helper_cpu_ns);
-    csv_number(out, span->helper_ready_ns);
-    csv_number(out, span->shared_cpu_ns);
-    if (faults)
-        ew_buf_u64(out, span->fault_count);
-    ew_buf_char(out, ',');
-    csv_number(out, span->preempted);
-    ew_buf_text(out, (span->flags & ETWATCH_SPAN_FAILED) != 0 ? "true," : "false,");
-    ew_buf_text(out, (span->flags & ETWATCH_SPAN_COMPLETE) != 0 ? "true\n" : "false\n");
-    ew_buf_end_line(out);
 }
 
 /* ----------------------------------------------------------------------- feeding */
@@ -143,16 +96,14 @@ static void on_span(void *ctx, const struct etwatch_span *span)
         keep_span(view, span);
     if (takes_spans(view))
         keep_error(view, etwatch_sink_span(view->sink, span));
-    if (view->csv.write != NULL)
-        csv_span(&view->csv, span);
-    if (view->tables != NULL)
-        etwatch_collector_on_span(view->tables, span);
+    ew_cli_spans_tables_span(&view->tables, span);
 }
 
 static void on_operator(void *ctx, const struct etwatch_operator *op)
 {
     struct ew_spans_view *view = ctx;
     ew_cli_operators_add(&view->operators, op);
+    ew_cli_spans_tables_operator(&view->tables, op);
     if (takes_spans(view))
         keep_error(view, etwatch_sink_operator(view->sink, op));
 }
@@ -172,11 +123,11 @@ static void open_probes(struct ew_spans_view *view, const struct ew_options *opt
                                             .flags = ETWATCH_PROBES_NO_PYTHON};
     if (etwatch_probes_new(&wanted, &view->probes, &error) < 0)
         ew_print_info(options, "only inferences in Python are seen: %s", error.message);
+    ew_cli_spans_python_init(&view->python);
 }
 
 static int open_spans(struct ew_spans_view *view)
 {
-    struct etwatch_error_info error = {.size = sizeof error};
     struct etwatch_spans_options wanted = {.size = sizeof wanted, .ctx = view, .on_span = on_span};
     const struct ew_options *options = view->options;
     if (options->py_spy_path != NULL) {
@@ -191,12 +142,10 @@ static int open_spans(struct ew_spans_view *view)
         wanted.history_ns = operators_history_ns;
         wanted.history_max = operators_history_max;
     }
-    int rc = 0;
-    if (view->options->spans_format == ETWATCH_EXPORT_ARROW)
-        rc = etwatch_collector_new(NULL, &view->tables, &error);
-    if (rc < 0)
-        return ew_print_failure(&error, rc);
-    rc = etwatch_spans_new(&wanted, &view->spans);
+    int code = ew_cli_spans_tables_init(&view->tables, options);
+    if (code != EW_EXIT_OK)
+        return code;
+    int rc = etwatch_spans_new(&wanted, &view->spans);
     if (rc < 0) {
         ew_print_error("%s", etwatch_strerror(rc));
         return EW_EXIT_FAILED;
@@ -250,14 +199,13 @@ void ew_cli_spans_done(struct ew_spans_view *view)
     etwatch_spans_free(view->spans);
     etwatch_receiver_free(view->receiver);
     etwatch_probes_free(view->probes);
-    etwatch_collector_free(view->tables);
+    ew_cli_spans_python_done(&view->python);
+    ew_cli_spans_tables_done(&view->tables);
     ew_cli_operators_folder_close(&view->folder);
     ew_cli_operators_done(&view->operators);
     ew_free(view->kept);
     if (view->folded_open)
         (void)ew_output_close(&view->folded);
-    if (view->csv.write != NULL)
-        ew_buf_done(&view->csv);
     memset(view, 0, sizeof *view);
 }
 
@@ -265,11 +213,7 @@ void ew_cli_spans_output(struct ew_spans_view *view, struct etwatch_sink *sink,
                          struct ew_output *output)
 {
     view->sink = sink;
-    view->output = output;
-    if (!view->options->csv)
-        return;
-    ew_buf_init(&view->csv, 0, ew_output_write, output);
-    ew_buf_text(&view->csv, csv_head);
+    ew_cli_spans_tables_output(&view->tables, output);
 }
 
 int ew_cli_spans_sample(struct ew_spans_view *view, const struct etwatch_sample *sample)
@@ -305,17 +249,29 @@ static void add_mark(void *ctx, const struct etwatch_span *span)
     (void)etwatch_spans_add(view->spans, span);
 }
 
+/* Of a program, not of a probe. */
+static void add_own_mark(void *ctx, const struct etwatch_span *span)
+{
+    struct ew_spans_view *view = ctx;
+    ew_cli_spans_python_mark(&view->python, span);
+    add_mark(ctx, span);
+}
+
 int ew_cli_spans_step(struct ew_spans_view *view, const struct etwatch_meta *meta, bool last)
 {
     int64_t unix_minus_raw_ns = (int64_t)(meta->anchor_unix_ns - meta->anchor_raw_ns);
     int rc = 0;
     if (view->receiver != NULL)
-        rc = etwatch_receiver_read(view->receiver, unix_minus_raw_ns, last, add_mark, view);
+        rc = etwatch_receiver_read(view->receiver, unix_minus_raw_ns, last, add_own_mark, view);
     if (rc >= 0 && view->probes != NULL)
         rc = etwatch_probes_read(view->probes, unix_minus_raw_ns, add_mark, view);
-    uint64_t until_ns = last                         ? UINT64_MAX
-                        : view->events_ns > order_ns ? view->events_ns - order_ns
-                                                     : 0;
+    if (rc >= 0)
+        rc = ew_cli_spans_python_read(&view->python, unix_minus_raw_ns,
+                                      last ? UINT64_MAX : view->events_ns, add_mark, view);
+    uint64_t late_ns = order_ns + (view->with_gpu ? gpu_ns : 0);
+    uint64_t until_ns = last                        ? UINT64_MAX
+                        : view->events_ns > late_ns ? view->events_ns - late_ns
+                                                    : 1;
     if (rc >= 0)
         rc = etwatch_spans_advance(view->spans, until_ns);
     if (rc >= 0 && last && view->options->operators) {
@@ -323,8 +279,7 @@ int ew_cli_spans_step(struct ew_spans_view *view, const struct etwatch_meta *met
         view->operators.lost = etwatch_receiver_lost_operators(view->receiver);
     }
     keep_error(view, rc);
-    if (view->csv.write != NULL)
-        keep_error(view, ew_buf_flush(&view->csv));
+    keep_error(view, ew_cli_spans_tables_flush(&view->tables));
     return view->error;
 }
 
@@ -386,6 +341,16 @@ static void put_line(struct ew_buf *out, const char *label, uint64_t ns)
     ew_units_ns(out, ns);
 }
 
+/* Averages: the work of an inference on a GPU may end after it. */
+static void put_gpu(struct ew_buf *out, const struct etwatch_span_group *group)
+{
+    put_line(out, "  GPU: ", group->gpu_ns / group->count);
+    ew_buf_text(out, " each in ");
+    (void)ew_buf_fixed(out, (double)group->gpu_kernels / (double)group->count, 1);
+    put_line(out, " kernels; the thread waited for it: ", group->wait_gpu_ns / group->count);
+    ew_buf_text(out, " each\n");
+}
+
 static void put_group(struct ew_buf *out, const struct etwatch_span_group *group)
 {
     char why[512];
@@ -431,6 +396,8 @@ static void put_group(struct ew_buf *out, const struct etwatch_span_group *group
         put_line(out, " on a CPU, ", group->helper_ready_ns);
         ew_buf_text(out, " waiting for one\n");
     }
+    if ((group->flags & ETWATCH_SPAN_HAS_GPU) != 0)
+        put_gpu(out, group);
     if (group->count > 1 && etwatch_span_group_text(group, why, sizeof why) >= 0) {
         ew_buf_text(out, "  slow: ");
         (void)ew_buf_screen(out, why, strlen(why), sizeof why); /* quotes names of processes */
@@ -443,11 +410,12 @@ static void put_group(struct ew_buf *out, const struct etwatch_span_group *group
     }
 }
 
-static void put_probe_notes(const struct ew_spans_view *view, struct ew_buf *out)
+static void put_probe_notes(struct ew_buf *out, struct etwatch_probes *probes, uint64_t no_room)
 {
     struct etwatch_probes_stats stats = {.size = sizeof stats};
-    if (view->probes == NULL || etwatch_probes_stats(view->probes, &stats) < 0)
+    if (probes == NULL || etwatch_probes_stats(probes, &stats) < 0)
         return;
+    stats.lost += no_room;
     if (stats.unusable > 0) {
         ew_buf_text(out, "\ninferences in ");
         ew_buf_u64(out, stats.unusable);
@@ -467,7 +435,8 @@ static void put_probe_notes(const struct ew_spans_view *view, struct ew_buf *out
 static void put_notes(const struct ew_spans_view *view, struct ew_buf *out)
 {
     uint64_t lost = etwatch_receiver_lost(view->receiver);
-    put_probe_notes(view, out);
+    put_probe_notes(out, view->probes, 0);
+    put_probe_notes(out, view->python.probes, view->python.lost);
     if (view->marks == 0 && view->options->command == EW_CMD_ONNX)
         ew_buf_text(out, "\nno inference was seen\n");
     else if (view->marks == 0)
@@ -481,6 +450,17 @@ static void put_notes(const struct ew_spans_view *view, struct ew_buf *out)
     if (lost > 0) {
         ew_buf_text(out, "\nlost marks: ");
         ew_buf_u64(out, lost);
+        ew_buf_char(out, '\n');
+    }
+    uint64_t rows = ew_cli_spans_tables_dropped(&view->tables);
+    if (rows > 0) {
+        ew_buf_text(out, "\nrows without room in the Arrow file, the oldest: ");
+        ew_buf_u64(out, rows);
+        ew_buf_char(out, '\n');
+    }
+    if (etwatch_spans_late_gpu_ops(view->spans) > 0) {
+        ew_buf_text(out, "\nGPU operations that arrived too late to be joined: ");
+        ew_buf_u64(out, etwatch_spans_late_gpu_ops(view->spans));
         ew_buf_char(out, '\n');
     }
     if (etwatch_spans_dropped(view->spans) > 0) {
@@ -554,16 +534,6 @@ void ew_cli_spans_py_spy(struct ew_spans_view *view, const struct etwatch_meta *
     ew_free(text);
 }
 
-/* The file of -o FILE.arrow. */
-static int write_tables(struct ew_spans_view *view)
-{
-    struct ArrowArrayStream stream;
-    if (view->tables == NULL)
-        return 0;
-    int rc = etwatch_collector_table(view->tables, ETWATCH_TABLE_SPANS, 0, &stream);
-    return rc < 0 ? rc : etwatch_arrow_write(&stream, ew_output_write, view->output, NULL, NULL);
-}
-
 int ew_cli_spans_end(struct ew_spans_view *view)
 {
     struct etwatch_span_group group = {.size = sizeof group};
@@ -573,7 +543,7 @@ int ew_cli_spans_end(struct ew_spans_view *view)
         keep_error(view, etwatch_sink_span_group(view->sink, &group));
     if (view->sink != NULL)
         keep_error(view, etwatch_sink_flush(view->sink));
-    keep_error(view, write_tables(view));
+    keep_error(view, ew_cli_spans_tables_end(&view->tables));
     return view->error;
 }
 

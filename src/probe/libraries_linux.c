@@ -32,6 +32,8 @@
 
 #include <etwatch/etwatch.h>
 
+#include <etwatch/span.h>
+
 #include "base/alloc.h"
 #include "base/bytes.h"
 #include "os/os.h"
@@ -65,7 +67,7 @@ struct mappings {
 
 struct ew_probe_libraries {
     struct ew_probe_programs programs;
-    bool no_python;
+    uint32_t flags;        /* enum etwatch_probes_flag */
     struct ew_mutex *lock; /* guards the next seven */
     uint32_t requests[REQUESTS_MAX], request_count;
     struct library list[LIBRARIES_MAX];
@@ -295,7 +297,9 @@ static bool is_candidate(const struct ew_probe_libraries *libraries, const char 
     if (slash == NULL || strstr(name, "onnxruntime") == NULL ||
         strstr(name, "onnxruntime_providers") != NULL)
         return false;
-    return !libraries->no_python || strstr(name, "pybind") == NULL;
+    bool python = strstr(name, "pybind") != NULL;
+    return (libraries->flags & (python ? (uint32_t)ETWATCH_PROBES_NO_PYTHON
+                                       : (uint32_t)ETWATCH_PROBES_ONLY_PYTHON)) == 0;
 }
 
 /* By the mapping itself, which also works for a file that was removed; else by its path. */
@@ -538,14 +542,14 @@ static void run(void *arg)
 
 /* --------------------------------------------------------------------- interface */
 
-int ew_probe_libraries_new(const struct ew_probe_programs *programs, bool no_python,
+int ew_probe_libraries_new(const struct ew_probe_programs *programs, uint32_t flags,
                            struct ew_probe_libraries **ret_libraries)
 {
     struct ew_probe_libraries *libraries = ew_calloc(1, sizeof *libraries);
     if (libraries == NULL)
         return ENOMEM;
     libraries->programs = *programs;
-    libraries->no_python = no_python;
+    libraries->flags = flags;
     libraries->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = libraries->wake_fd < 0 ? errno : 0;
     if (error == 0 && ew_mutex_new(&libraries->lock) < 0)

@@ -18,8 +18,8 @@ struct ew_probe_programs {
 
 struct ew_probe_libraries;
 
-/* 0 or an errno. */
-int ew_probe_libraries_new(const struct ew_probe_programs *programs, bool no_python,
+/* flags: enum etwatch_probes_flag. 0 or an errno. */
+int ew_probe_libraries_new(const struct ew_probe_programs *programs, uint32_t flags,
                            struct ew_probe_libraries **ret_libraries);
 void ew_probe_libraries_free(struct ew_probe_libraries *libraries);
 /* Probes the libraries that the process has mapped; 0: those of all. Soon, on the thread. */

@@ -132,7 +132,7 @@ static int load(struct etwatch_probes *probes)
     return libbpf_get_error(probes->ring) != 0 ? ENOMEM : 0;
 }
 
-static int open_libraries(struct etwatch_probes *probes, bool no_python)
+static int open_libraries(struct etwatch_probes *probes, uint32_t flags)
 {
     struct ew_probe_programs programs;
     int run = program_of(probes, "ew_ort_run_return"),
@@ -144,7 +144,7 @@ static int open_libraries(struct etwatch_probes *probes, bool no_python)
     programs.enter[EW_ONNX_INIT] = program_of(probes, "ew_ort_init_enter");
     programs.enter[EW_ONNX_CREATE] = program_of(probes, "ew_ort_create_enter");
     programs.enter[EW_ONNX_CREATE_ARRAY] = program_of(probes, "ew_ort_create_array_enter");
-    return ew_probe_libraries_new(&programs, no_python, &probes->libraries);
+    return ew_probe_libraries_new(&programs, flags, &probes->libraries);
 }
 
 static int explain(struct ew_error *err, int error)
@@ -174,6 +174,8 @@ int etwatch_probes_new(const struct etwatch_probes_options *given,
     int rc = given == NULL ? 0 : ew_sized_in(&options, sizeof options, given, "options", NULL);
     if (rc < 0)
         return rc;
+    if (options.flags >= ETWATCH_PROBES_NO_PYTHON + ETWATCH_PROBES_ONLY_PYTHON)
+        return ETWATCH_EINVAL;
     struct etwatch_probes *probes = ew_calloc(1, sizeof *probes);
     int error = probes == NULL ? ENOMEM : 0;
     if (error == 0) {
@@ -181,7 +183,7 @@ int etwatch_probes_new(const struct etwatch_probes_options *given,
         error = load(probes);
     }
     if (error == 0)
-        error = open_libraries(probes, (options.flags & ETWATCH_PROBES_NO_PYTHON) != 0);
+        error = open_libraries(probes, options.flags);
     if (error == 0) {
         *ret_probes = probes;
         return 0;

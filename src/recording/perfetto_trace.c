@@ -8,6 +8,7 @@
  */
 #include "recording/trace.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -503,6 +504,34 @@ static int emit(struct report *report, struct etwatch_trace_system *system)
     if (rc == 0 && callbacks->on_process != NULL)
         rc = ew_account_visit_processes(report->account, &emitter);
     return rc;
+}
+
+struct span_walk {
+    void (*on_span)(void *ctx, const struct etwatch_span *span);
+    void *ctx;
+    int count;
+};
+
+static int take_span(void *ctx, const struct etwatch_span *span)
+{
+    struct span_walk *walk = ctx;
+    walk->on_span(walk->ctx, span);
+    walk->count += walk->count < INT_MAX;
+    return 0;
+}
+
+int ew_perfetto_trace_spans(struct ew_perfetto_trace *trace,
+                            void (*on_span)(void *ctx, const struct etwatch_span *span), void *ctx)
+{
+    struct span_walk walk = {.on_span = on_span, .ctx = ctx};
+    struct ew_pftrace_visitor visitor = {.ctx = &walk, .span = take_span};
+    int rc = ew_perfetto_trace_rewind(trace);
+    for (size_t i = 0; i < trace->file_count && rc >= 0; i++)
+        do
+            rc = ew_pftrace_next(trace->files[i].reader, &visitor);
+        while (rc > 0);
+    int rewound = ew_perfetto_trace_rewind(trace);
+    return rc < 0 ? rc : rewound < 0 ? rewound : walk.count;
 }
 
 int ew_perfetto_trace_report(struct ew_perfetto_trace *trace,

@@ -689,6 +689,20 @@ int etwatch_trace_rewind(struct etwatch_trace *trace)
     return rc;
 }
 
+int etwatch_trace_spans(struct etwatch_trace *trace,
+                        void (*on_span)(void *ctx, const struct etwatch_span *span), void *ctx,
+                        struct etwatch_error_info *reterr)
+{
+    if (trace == NULL || on_span == NULL)
+        return ETWATCH_EINVAL;
+    if (trace->perfetto == NULL)
+        return 0;
+    struct ew_alloc_limit *before = ew_alloc_limit_use(trace->memory);
+    int rc = ew_perfetto_trace_spans(trace->perfetto, on_span, ctx);
+    (void)ew_alloc_limit_use(before);
+    return rc < 0 ? ew_trace_result(trace, rc, reterr) : rc;
+}
+
 const struct etwatch_sample *etwatch_trace_sample(const struct etwatch_trace *trace)
 {
     return trace == NULL || trace->perfetto == NULL ? NULL

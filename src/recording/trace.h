@@ -175,6 +175,10 @@ int ew_perfetto_trace_report(struct ew_perfetto_trace *trace,
                              const struct etwatch_report_callbacks *callbacks,
                              struct etwatch_trace_system *ret_system);
 
+/* Reads everything from the beginning, and rewinds. The number of spans, or an error. */
+int ew_perfetto_trace_spans(struct ew_perfetto_trace *trace,
+                            void (*on_span)(void *ctx, const struct etwatch_span *span), void *ctx);
+
 /* Reads everything once to determine the selected processes; rewinds the trace. */
 int ew_perfetto_trace_learn(struct ew_perfetto_trace *trace, const struct ew_selection *selection);
 /* Whether a process is selected, after learning. name: of one of its threads; may be NULL. */

@@ -84,14 +84,15 @@ static void put_causes(struct ew_pf_sink *sink, const struct etwatch_span *span)
     static const char *const names[ETWATCH_CAUSE_COUNT] = {
         "work_ns",      "runq_wait_ns",    "throttled_ns", "fault_ns",  "disk_wait_ns",
         "lock_wait_ns", "process_wait_ns", "sleep_ns",     "unknown_ns"};
+    bool faults = (span->flags & ETWATCH_SPAN_HAS_FAULTS) != 0;
     for (uint32_t i = 0; i < ETWATCH_CAUSE_COUNT; i++)
-        if (span->ns[i] > 0 &&
-            (i != ETWATCH_CAUSE_FAULT || (span->flags & ETWATCH_SPAN_HAS_FAULTS) != 0))
+        if (i == ETWATCH_CAUSE_FAULT ? faults : span->ns[i] > 0)
             ew_pf_put_named(sink, names[i], span->ns[i]);
 }
 
+/* category: NULL for none. */
 static size_t begin_slice(struct ew_pf_sink *sink, uint64_t track, uint64_t t_ns, const char *name,
-                          size_t *ret_inner)
+                          const char *category, size_t *ret_inner)
 {
     struct ew_buf *out = &sink->packets;
     size_t packet = ew_pf_packet(sink, t_ns);
@@ -99,6 +100,8 @@ static size_t begin_slice(struct ew_pf_sink *sink, uint64_t track, uint64_t t_ns
     ew_proto_u64(out, EW_PF_EVENT_TYPE, EW_PF_TYPE_BEGIN);
     ew_proto_u64(out, EW_PF_EVENT_TRACK, track);
     ew_proto_text(out, EW_PF_EVENT_NAME, name);
+    if (category != NULL)
+        ew_proto_text(out, EW_PF_EVENT_CATEGORY, category);
     return packet;
 }
 
@@ -137,12 +140,22 @@ void ew_pf_span(struct etwatch_sink *base, const struct etwatch_span *span)
     describe(sink, thread, number, async ? "asynchronous inferences" : "inferences and spans",
              NULL);
     size_t inner;
-    size_t packet = begin_slice(sink, thread->uuid + number, span->start_ns, span->name, &inner);
+    size_t packet = begin_slice(sink, thread->uuid + number, span->start_ns, span->name,
+                                etwatch_span_kind_name(span->kind), &inner);
     if (span->session != NULL)
         ew_pf_put_named_text(sink, "session", span->session);
+    if (span->shape != NULL)
+        ew_pf_put_named_text(sink, "shape", span->shape);
     if ((span->flags & ETWATCH_SPAN_FAILED) != 0)
         ew_pf_put_named_text(sink, "result", "failed");
+    ew_pf_put_named(sink, "dt_ns", span->end_ns - span->start_ns);
+    ew_pf_put_named(sink, "cpu_ns", span->cpu_ns);
     put_causes(sink, span);
+    if ((span->flags & ETWATCH_SPAN_HAS_GPU) != 0) {
+        ew_pf_put_named(sink, "gpu_ns", span->gpu_ns);
+        ew_pf_put_named(sink, "wait_gpu_ns", span->wait_gpu_ns);
+        ew_pf_put_named(sink, "gpu_kernels", span->gpu_kernels);
+    }
     ew_proto_end(&sink->packets, inner);
     ew_pf_packet_end(sink, packet);
     end_slice(sink, thread->uuid + number, span->end_ns);
@@ -160,7 +173,7 @@ void ew_pf_operator(struct etwatch_sink *base, const struct etwatch_operator *op
     describe(sink, thread, TRACK_OPERATORS, "operators", NULL);
     size_t inner;
     size_t packet = begin_slice(sink, thread->uuid + TRACK_OPERATORS, span->start_ns,
-                                op->node == NULL ? "" : op->node, &inner);
+                                op->node == NULL ? "" : op->node, NULL, &inner);
     ew_pf_put_named_text(sink, "operator", span->name);
     if (op->provider != NULL)
         ew_pf_put_named_text(sink, "provider", op->provider);

@@ -63,6 +63,17 @@ static void put_identity(struct ew_buf *out, uint32_t kind, const char *name, co
     ew_json_text(out, session);
 }
 
+static void put_gpu(struct ew_buf *out, bool known, uint64_t gpu_ns, uint64_t wait_ns,
+                    uint64_t kernels)
+{
+    EW_JSON(out, ",\"gpu_ns\":");
+    ew_json_number_if(out, known, gpu_ns);
+    EW_JSON(out, ",\"wait_gpu_ns\":");
+    ew_json_number_if(out, known, wait_ns);
+    EW_JSON(out, ",\"gpu_kernels\":");
+    ew_json_number_if(out, known, kernels);
+}
+
 /* What spans and operators have in common, up to the end of the object. */
 static void put_rest(struct ew_buf *out, const struct etwatch_span *span)
 {
@@ -93,6 +104,8 @@ static void put_rest(struct ew_buf *out, const struct etwatch_span *span)
     ew_json_number_if(out, faults, span->fault_count);
     EW_JSON(out, ",\"preempted\":");
     ew_buf_u64(out, span->preempted);
+    put_gpu(out, (span->flags & ETWATCH_SPAN_HAS_GPU) != 0, span->gpu_ns, span->wait_gpu_ns,
+            span->gpu_kernels);
     EW_JSON(out, ",\"failed\":");
     ew_json_bool(out, (span->flags & ETWATCH_SPAN_FAILED) != 0);
     EW_JSON(out, ",\"async\":");
@@ -175,6 +188,8 @@ void ew_jsonl_span_group(struct etwatch_sink *sink, const struct etwatch_span_gr
         EW_JSON(out, "\":");
         ew_buf_u64(out, numbers[i].value);
     }
+    put_gpu(out, (group->flags & ETWATCH_SPAN_HAS_GPU) != 0, group->gpu_ns, group->wait_gpu_ns,
+            group->gpu_kernels);
     put_ns(out, group->total, faults);
     put_causes(out, key, sizeof key - 1, group->causes, group->cause_count);
     EW_JSON(out, ",\"slow_excess_ns\":{");

@@ -16,6 +16,11 @@ struct ew_spans_kept {
     struct etwatch_cause causes[EW_SPANS_KEPT_CAUSES];
     uint32_t cause_count;
     uint32_t group;
+    /* For a sliding window. */
+    uint64_t end_ns;
+    uint64_t helper_cpu_ns, helper_ready_ns, shared_cpu_ns, wait_cpu_ns, fault_count;
+    uint64_t gpu_ns, wait_gpu_ns;
+    uint32_t gpu_kernels, flags, preempted, helpers;
 };
 
 /* Fills percentiles and the comparison of slow and typical spans. kept: `count` spans of the group;

@@ -40,7 +40,9 @@ struct ew_spans_ring_record {
     uint32_t tid, end_tid;
     uint32_t name, session; /* offsets of texts */
     uint32_t kind, flags;   /* enum etwatch_span_kind, etwatch_span_flag */
-    uint64_t reserved[2];
+    uint32_t shape;         /* of the first input; offset of a text */
+    uint32_t reserved32;
+    uint64_t reserved;
     uint64_t commit;
 };
 

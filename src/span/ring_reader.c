@@ -54,6 +54,7 @@ static void deliver(const struct ew_spans_ring *ring, const struct ew_spans_ring
                     const struct ew_spans_ring_target *target)
 {
     char name[EW_SPANS_RING_TEXT_MAX + 1] = "", session[EW_SPANS_RING_TEXT_MAX + 1];
+    char shape[EW_SPANS_RING_TEXT_MAX + 1];
     struct etwatch_span span = {
         .size = sizeof span,
         .kind = record->kind,
@@ -68,6 +69,8 @@ static void deliver(const struct ew_spans_ring *ring, const struct ew_spans_ring
     (void)read_text(ring, record->name, name);
     if (read_text(ring, record->session, session))
         span.session = session;
+    if (read_text(ring, record->shape, shape))
+        span.shape = shape;
     target->on_span(target->ctx, &span);
 }
 

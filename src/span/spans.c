@@ -11,6 +11,7 @@
 #include "base/sized.h"
 #include "span/attribute.h"
 #include "span/explain.h"
+#include "span/gpu_ops.h"
 
 enum {
     PENDING_MAX = 1 << 20,
@@ -47,6 +48,7 @@ struct run {
 
 struct etwatch_spans {
     struct ew_spans_history history;
+    struct ew_spans_gpu gpu;
     void (*on_span)(void *ctx, const struct etwatch_span *span);
     void (*on_operator)(void *ctx, const struct etwatch_operator *op);
     void *ctx;
@@ -89,6 +91,7 @@ void etwatch_spans_free(struct etwatch_spans *spans)
     if (spans == NULL)
         return;
     ew_spans_history_done(&spans->history);
+    ew_spans_gpu_done(&spans->gpu);
     for (uint32_t i = 0; i < spans->group_count; i++) {
         ew_free(spans->groups[i].name);
         ew_free(spans->groups[i].session);
@@ -124,6 +127,28 @@ int etwatch_spans_add_loss(struct etwatch_spans *spans, const struct etwatch_los
     if (loss->stage == ETWATCH_LOSS_STREAM)
         ew_spans_history_gap(&spans->history, loss->from_ns, loss->to_ns);
     return 0;
+}
+
+int etwatch_spans_add_gpu_op(struct etwatch_spans *spans, const struct etwatch_gpu_op *given)
+{
+    struct etwatch_gpu_op copy;
+    const struct etwatch_gpu_op *op =
+        spans == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    return op == NULL ? ETWATCH_EINVAL : ew_spans_gpu_add(&spans->gpu, op);
+}
+
+int etwatch_spans_add_gpu_process(struct etwatch_spans *spans,
+                                  const struct etwatch_gpu_process *given)
+{
+    struct etwatch_gpu_process copy;
+    const struct etwatch_gpu_process *process =
+        spans == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    return process == NULL ? ETWATCH_EINVAL : ew_spans_gpu_process(&spans->gpu, process);
+}
+
+uint64_t etwatch_spans_late_gpu_ops(const struct etwatch_spans *spans)
+{
+    return spans == NULL ? 0 : spans->gpu.late;
 }
 
 void etwatch_spans_on_samples(void *spans, const struct etwatch_samples *batch)
@@ -303,7 +328,7 @@ static void count_span(struct etwatch_span_group *sum, const struct etwatch_span
 {
     uint64_t latency_ns = span->end_ns - span->start_ns;
     if (sum->count++ == 0) {
-        sum->flags = ETWATCH_SPAN_HAS_FAULTS;
+        sum->flags = ETWATCH_SPAN_HAS_FAULTS | ETWATCH_SPAN_HAS_GPU;
         sum->first_ns = span->start_ns;
         sum->cold_ns = latency_ns;
     }
@@ -321,15 +346,22 @@ static void count_span(struct etwatch_span_group *sum, const struct etwatch_span
     sum->wait_cpu_ns += span->wait_cpu_ns;
     sum->preempted += span->preempted;
     sum->fault_count += span->fault_count;
+    sum->gpu_ns += span->gpu_ns;
+    sum->wait_gpu_ns += span->wait_gpu_ns;
+    sum->gpu_kernels += span->gpu_kernels;
     sum->helpers = span->helpers > sum->helpers ? span->helpers : sum->helpers;
+}
+
+static void add_to_group(struct group *group, const struct etwatch_span *span)
+{
+    count_span(&group->sum, span);
+    for (uint32_t i = 0; i < span->cause_count; i++)
+        ew_spans_cause_add(group->causes, &group->cause_count, GROUP_CAUSES, &span->causes[i]);
 }
 
 static void keep(struct etwatch_spans *spans, const struct etwatch_span *span, uint32_t number)
 {
-    struct group *group = &spans->groups[number];
-    count_span(&group->sum, span);
-    for (uint32_t i = 0; i < span->cause_count; i++)
-        ew_spans_cause_add(group->causes, &group->cause_count, GROUP_CAUSES, &span->causes[i]);
+    add_to_group(&spans->groups[number], span);
     struct ew_spans_kept *kept =
         room(spans->kept, spans->kept_count, &spans->kept_size, sizeof *kept, EW_SPANS_KEPT_MAX);
     if (kept == NULL) {
@@ -340,7 +372,19 @@ static void keep(struct etwatch_spans *spans, const struct etwatch_span *span, u
     kept = &kept[spans->kept_count++];
     memset(kept, 0, sizeof *kept);
     kept->latency_ns = span->end_ns - span->start_ns;
+    kept->end_ns = span->end_ns;
     kept->group = number;
+    kept->flags = span->flags;
+    kept->helper_cpu_ns = span->helper_cpu_ns;
+    kept->helper_ready_ns = span->helper_ready_ns;
+    kept->shared_cpu_ns = span->shared_cpu_ns;
+    kept->wait_cpu_ns = span->wait_cpu_ns;
+    kept->fault_count = span->fault_count;
+    kept->preempted = span->preempted;
+    kept->helpers = span->helpers;
+    kept->gpu_ns = span->gpu_ns;
+    kept->wait_gpu_ns = span->wait_gpu_ns;
+    kept->gpu_kernels = span->gpu_kernels;
     memcpy(kept->ns, span->ns, sizeof kept->ns);
     kept->cause_count =
         span->cause_count < EW_SPANS_KEPT_CAUSES ? span->cause_count : EW_SPANS_KEPT_CAUSES;
@@ -404,6 +448,7 @@ int etwatch_spans_advance(struct etwatch_spans *spans, uint64_t t_ns)
             .shape = pending->shape != 0 ? spans->shapes[pending->shape - 1] : NULL,
         };
         ew_spans_attribute(&spans->history, &span);
+        ew_spans_gpu_join(&spans->gpu, &span);
         keep(spans, &span, pending->group);
         if (spans->on_operator != NULL && span.kind == ETWATCH_SPAN_INFERENCE)
             keep_run(spans, &span);
@@ -414,8 +459,11 @@ int etwatch_spans_advance(struct etwatch_spans *spans, uint64_t t_ns)
         memmove(spans->pending, spans->pending + done,
                 (spans->pending_count - done) * sizeof *spans->pending);
     spans->pending_count -= done;
-    if (t_ns != UINT64_MAX)
+    if (t_ns != UINT64_MAX) {
+        uint64_t keep_ns = spans->history.history_ns;
+        ew_spans_gpu_trim(&spans->gpu, t_ns, t_ns > keep_ns ? t_ns - keep_ns : 0);
         ew_spans_history_trim(&spans->history, t_ns);
+    }
     return 0;
 }
 
@@ -464,6 +512,7 @@ int etwatch_spans_add_operator(struct etwatch_spans *spans, const struct etwatch
     };
     uint64_t run_ns, time_ns = (span.end_ns - span.start_ns) * op.pool_threads;
     ew_spans_attribute(&spans->history, &span);
+    ew_spans_gpu_join(&spans->gpu, &span);
     uint32_t others = ew_spans_pool(&spans->history, &span, &run_ns);
     bool known = op.pool_threads > 0 && others + 1 == op.pool_threads && time_ns > 0 &&
                  (span.flags & ETWATCH_SPAN_COMPLETE) != 0;
@@ -490,6 +539,51 @@ int etwatch_spans_clear(struct etwatch_spans *spans)
         group->sum = (struct etwatch_span_group){.kind = group->sum.kind};
         group->cause_count = 0;
     }
+    return 0;
+}
+
+/* The span as it was counted. */
+static void span_of(const struct etwatch_spans *spans, const struct ew_spans_kept *kept,
+                    struct etwatch_span *ret_span)
+{
+    *ret_span = (struct etwatch_span){
+        .size = sizeof *ret_span,
+        .kind = spans->groups[kept->group].sum.kind,
+        .flags = kept->flags,
+        .start_ns = kept->end_ns - kept->latency_ns,
+        .end_ns = kept->end_ns,
+        .helper_cpu_ns = kept->helper_cpu_ns,
+        .helper_ready_ns = kept->helper_ready_ns,
+        .shared_cpu_ns = kept->shared_cpu_ns,
+        .wait_cpu_ns = kept->wait_cpu_ns,
+        .fault_count = kept->fault_count,
+        .preempted = kept->preempted,
+        .helpers = kept->helpers,
+        .cause_count = kept->cause_count,
+        .gpu_ns = kept->gpu_ns,
+        .wait_gpu_ns = kept->wait_gpu_ns,
+        .gpu_kernels = kept->gpu_kernels,
+    };
+    memcpy(ret_span->ns, kept->ns, sizeof kept->ns);
+    memcpy(ret_span->causes, kept->causes, kept->cause_count * sizeof *kept->causes);
+}
+
+int etwatch_spans_forget(struct etwatch_spans *spans, uint64_t t_ns)
+{
+    struct etwatch_span span;
+    if (spans == NULL)
+        return ETWATCH_EINVAL;
+    size_t kept = 0, count = spans->kept_count;
+    (void)etwatch_spans_clear(spans);
+    for (size_t i = 0; i < count; i++) {
+        if (spans->kept[i].end_ns < t_ns)
+            continue;
+        spans->kept[kept] = spans->kept[i];
+        span_of(spans, &spans->kept[kept], &span);
+        add_to_group(&spans->groups[spans->kept[kept].group], &span);
+        kept++;
+    }
+    spans->kept_count = kept;
     return 0;
 }
 

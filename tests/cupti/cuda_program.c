@@ -13,6 +13,7 @@
  *   range:NAME / end           an NVTX range
  *   fork                       a child that exits normally
  *   again                      the driver calls the injected library a second time
+ *   span:NAME / done           a span of etwatch; "done" prints its time of waiting for the GPU
  *   thread                     the remaining steps run on another thread
  *   quit:N / kill              _exit(N), or SIGKILL
  *
@@ -28,6 +29,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <etwatch/span.h>
 
 #include "fake_cupti.h"
 
@@ -152,6 +155,25 @@ static void range(const char *name)
         own.mark(own.marker, 2, name);
 }
 
+/* One at a time. */
+static void span(const char *name)
+{
+    static struct etwatch_marks *marks;
+    static uint64_t begun, waited;
+    static const char *last;
+    if (marks == NULL && etwatch_marks_new(&marks) < 0)
+        exit(3);
+    if (name != NULL) {
+        last = name;
+        waited = own.wait_ns;
+        begun = etwatch_span_begin(marks);
+        return;
+    }
+    etwatch_span_end(marks, begun, last, "model");
+    printf("{\"span\":\"%s\",\"tid\":%ld,\"wait_ns\":%llu}\n", last, (long)syscall(SYS_gettid),
+           (unsigned long long)(own.wait_ns - waited));
+}
+
 static void step(char *text)
 {
     char *rest = strchr(text, ':');
@@ -171,6 +193,10 @@ static void step(char *text)
         usleep((useconds_t)strtoul(rest, NULL, 10) * 1000);
     else if (strcmp(text, "range") == 0)
         range(rest);
+    else if (strcmp(text, "span") == 0)
+        span(rest);
+    else if (strcmp(text, "done") == 0)
+        span(NULL);
     else if (strcmp(text, "end") == 0 && own.mark != NULL)
         own.mark(own.ranges[--own.range_count % 16], 4, NULL);
     else if (strcmp(text, "kill") == 0)

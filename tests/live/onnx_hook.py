@@ -210,6 +210,78 @@ def a_virtual_environment_and_its_own_sitecustomize_work():
         check_counts(found)
 
 
+UNHOOKED = """
+import os, subprocess, sys, time
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import work
+how = sys.argv[2]
+if how == "child":
+    work.both(sys.argv[1], 3)
+    child = subprocess.Popen([sys.executable, "-I", __file__, sys.argv[1], "itself"], stdout=subprocess.DEVNULL)
+    child.wait()
+    print({os.getpid(): 3, child.pid: 20})
+else:
+    work.both(sys.argv[1], 20)
+    print({os.getpid(): 20}, flush=True)
+    time.sleep(1.5)  # the name of the model is read from the memory of the running process
+"""
+
+
+@cases([
+    ("python -I", [PYTHON, "-I"], "itself"),
+    ("python -E", [PYTHON, "-E"], "itself"),
+    ("an empty environment", ["env", "-i", "ORT_DISABLE_TELEMETRY=1", PYTHON], "itself"),
+    ("another PYTHONPATH", ["env", "PYTHONPATH=/nowhere", PYTHON], "itself"),
+    ("a child that ignores the hook of its parent", [PYTHON], "child"),
+])
+def interpreters_that_ignore_the_hook_are_seen_once(command, how):
+    need_ebpf()
+    with temp_dir() as folder:
+        model = make_model(folder)
+        write(folder, "work.py", WORK)
+        script = write(folder, "script.py", UNHOOKED)
+        found = watched(folder, *command[1:], script, model, how, program=command[0])
+    check_counts(found)
+    spans = of_type(found.objects, "span")
+    check_eq({(span["kind"], span["session"]) for span in spans}, {("load", "small.onnx"), ("inference", "small.onnx")}, "spans")
+    check_eq(sum(span["kind"] == "load" for span in spans), 2 if how == "child" else 1, "sessions that were loaded")
+    check_eq({span["shape"] for span in spans if span["kind"] == "inference"}, {"1x256"}, "shapes")
+
+
+SHAPES = """
+import sys, numpy as np, onnxruntime as ort
+session = ort.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+x = np.ones((3, 256), np.float32)
+session.run(None, {"x": x})
+session.run(output_names=None, input_feed={"x": np.ones((70, 256), np.float32)})
+session.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(x)})
+session.run(None, {"x": np.ones((1, 256), np.float32).tolist()})
+binding = session.io_binding()
+binding.bind_cpu_input("x", x)
+binding.bind_output(session.get_outputs()[0].name)
+session.run_with_iobinding(binding)
+for feed in (None, {}, 7, {"x": object()}):
+    try:
+        session.run(None, feed)
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+@test
+def an_inference_has_the_shape_of_its_first_input():
+    need_ebpf()
+    with temp_dir() as folder:
+        model = make_model(folder)
+        script = write(folder, "script.py", SHAPES)
+        plain = run([script, model], program=PYTHON, env=environment())
+        found = watched(folder, script, model)
+    runs = [(span["name"], span["shape"]) for span in of_type(found.objects, "span") if span["kind"] == "inference"]
+    check_eq(runs[:5], [("run", "3x256"), ("run", "70x256"), ("run", "3x256"), ("run", None), ("run", None)][:len(runs[:5])], "methods and shapes")
+    check_eq({shape for _, shape in runs[5:]}, {None}, "shapes of mistakes")
+    check_eq(found.truth, plain.out, "what the program gets for mistakes")
+
+
 @test
 def a_program_without_the_runtime_is_not_disturbed():
     need_ebpf()

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from lib import ROOT, check, check_between, check_eq, main, need_ebpf, test
+from lib import ROOT, check, check_between, check_eq, check_in, json_lines, main, need_ebpf, run, test
 from livekit import of_type, one, total, watch
 
 WORKLOAD = os.path.join(ROOT, "tests", "span_workload.py")
@@ -131,6 +131,23 @@ def forked_children_have_marks_of_their_own():
 def no_mark_is_lost_at_a_high_rate():
     spans, truth, _ = spans_of("cost")
     check_eq(len(spans), truth["count"], "spans")
+
+
+@test
+def spans_is_short_for_run_with_spans():
+    need_ebpf()
+    env = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "python")}
+    marked = ["python3", "-c", "import etwatch\nwith etwatch.span('step'):\n    pass"]
+    result = run(["spans", "--json", "-q", "--", *marked], env=env)
+    check_eq(result.code, 0, f"exit code ({result.err})")
+    check_eq([span["name"] for span in of_type(json_lines(result.out), "span")], ["step"], "spans")
+    for words in (["spans"], ["spans", "-p", "1"]):
+        result = run(words)
+        check_eq((result.code, result.out), (2, ""), f"exit code and output of {words}")
+        check_in("etwatch spans -- COMMAND", result.err, "message")
+    result = run(["spans", "--help"])
+    check_eq(result.code, 0, "exit code")
+    check_in("usage: etwatch spans", result.out, "help")
 
 
 main()

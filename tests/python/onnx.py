@@ -73,6 +73,19 @@ kinds = [row["kind"] for row in serve.watch.inferences]
 check(kinds == ["load"] + 4 * ["inference"], kinds)
 check([row["name"] for row in serve.watch.spans if row["kind"] == "work"] == ["tokenize"], "spans")
 
+# A decorated function runs on several threads and calls itself: it is never refused.
+results, ready = [], threading.Barrier(3)
+@etwatch.onnx.wrap
+def nested(depth):
+    if depth == 3:
+        ready.wait(30)
+    return 1 if depth == 0 else 1 + nested(depth - 1)
+workers = [threading.Thread(target=lambda: results.append(nested(3))) for _ in range(3)]
+[t.start() for t in workers]
+[t.join() for t in workers]
+check(results == [4, 4, 4] and nested.watch is not None, results)
+check(nested(1) == 2 and serve(1) == 1, "a watch was left running")
+
 with etwatch.onnx.watch(operators=True) as w:
     session = make(2)
     pid = os.fork()

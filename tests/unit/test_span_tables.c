@@ -94,16 +94,17 @@ static void check_lines(uint32_t table, uint32_t format, const char *type, const
     "\"work_ns\":450,\"runq_wait_ns\":400,\"throttled_ns\":0,\"fault_ns\":50,\"disk_wait_ns\":0," \
     "\"lock_wait_ns\":0,\"process_wait_ns\":0,\"sleep_ns\":0,\"unknown_ns\":0,\"helpers\":0,"     \
     "\"helper_cpu_ns\":0,\"helper_runq_wait_ns\":0,\"shared_cpu_ns\":0,\"faults\":3,"             \
-    "\"preempted\":2,\"failed\":false,\"async\":false,\"complete\":true,\"causes\":[{\"cause\":"  \
+    "\"preempted\":2,\"gpu_ns\":null,\"wait_gpu_ns\":null,\"gpu_kernels\":null,"                  \
+    "\"failed\":false,\"async\":false,\"complete\":true,\"causes\":[{\"cause\":"                  \
     "\"cpu\",\"pid\":9,\"tid\":null,\"name\":\"ffmpeg\",\"ns\":400}]}\n"
 
 TEST(inferences_are_the_runs_and_loads_of_sessions)
 {
-    check_lines(
-        ETWATCH_TABLE_INFERENCES, ETWATCH_FORMAT_JSONL, "span",
-        "{\"type\":\"span\",\"kind\":\"load\",\"name\":\"run\",\"session\":\"mlp.onnx\"," REST_JSON
-        "{\"type\":\"span\",\"kind\":\"inference\",\"name\":\"run\",\"session\":\"mlp."
-        "onnx\"," REST_JSON);
+    check_lines(ETWATCH_TABLE_INFERENCES, ETWATCH_FORMAT_JSONL, "span",
+                "{\"type\":\"span\",\"kind\":\"load\",\"name\":\"run\",\"shape\":null,\"session\":"
+                "\"mlp.onnx\"," REST_JSON "{\"type\":\"span\",\"kind\":\"inference\",\"name\":"
+                "\"run\",\"shape\":null,\"session\":\"mlp."
+                "onnx\"," REST_JSON);
 }
 
 TEST(an_operator_has_its_node_its_provider_and_the_use_of_the_pool)

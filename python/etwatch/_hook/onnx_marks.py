@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _TARGET = "onnxruntime.capi.onnxruntime_inference_collection"
 _labels: dict[str, itertools.count[int]] = {}
+_SHAPES_MAX, _SHAPE_LEN = 512, 39  # texts of shapes must leave room for names in the ring
 
 
 def _load_marks() -> Any:
@@ -54,19 +55,53 @@ def label_of(session: Any) -> str:
     return label
 
 
+class _Shapes:  # pylint: disable=too-few-public-methods
+    """The shape of the first input as a number of a text in the ring; 0 where it is unknown."""
+
+    def __init__(self, marks: _marks.Marks) -> None:
+        self._marks = marks
+        self._numbers: dict[Any, int] = {}
+        os.register_at_fork(after_in_child=self._numbers.clear)
+
+    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+        """Of the second argument of run, which is a dict of arrays or of OrtValues."""
+        try:
+            feed = args[1] if len(args) > 1 else kwargs["input_feed"]
+            for value in feed.values():
+                shape = value.shape
+                key = tuple(shape()) if callable(shape) else shape
+                try:
+                    return self._numbers[key]
+                except KeyError:
+                    return self._add(key)
+        except Exception:  # pylint: disable=broad-except
+            pass  # whatever the program passes, it is the runtime that judges it
+        return 0
+
+    def _add(self, key: Any) -> int:
+        text = "x".join(str(int(size)) for size in key) or "scalar"
+        if len(self._numbers) >= _SHAPES_MAX:
+            return 0
+        number = self._marks.text(text) if len(text) <= _SHAPE_LEN else 0
+        self._numbers[key] = number
+        return number
+
+
 def _wrap_run(method: Callable[..., Any], marks: _marks.Marks, module: Any) -> Callable[..., Any]:
     now_ns, end = module.now_ns, marks.end
     inference, failed = module.INFERENCE, module.FAILED
+    shape_of = _Shapes(marks).of
 
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        shape = shape_of(args, kwargs)
         start_ns = now_ns()
         try:
             result = method(self, *args, **kwargs)
         except BaseException:
-            end(start_ns, "run", label_of(self), inference, failed)
+            end(start_ns, "run", label_of(self), inference, failed, None, shape)
             raise
-        end(start_ns, "run", label_of(self), inference)
+        end(start_ns, "run", label_of(self), inference, 0, None, shape)
         return result
 
     return run
@@ -74,15 +109,17 @@ def _wrap_run(method: Callable[..., Any], marks: _marks.Marks, module: Any) -> C
 
 def _wrap_async(method: Callable[..., Any], marks: _marks.Marks, module: Any) -> Callable[..., Any]:
     """The span ends when the callback is called, on a thread of the runtime."""
+    shape_of = _Shapes(marks).of
 
     @functools.wraps(method)
     def run_async(self: Any, output_names: Any, input_feed: Any, callback: Callable[..., Any], *args: Any,
                   **kwargs: Any) -> Any:
+        shape = shape_of((output_names, input_feed), {})
         start_ns, tid, label = module.now_ns(), marks.tid(), label_of(self)
 
         def ended(results: Any, user_data: Any, error: Any) -> Any:
             flags = module.ASYNC | (module.FAILED if error else 0)
-            marks.end(start_ns, "run_async", label, module.INFERENCE, flags, tid)
+            marks.end(start_ns, "run_async", label, module.INFERENCE, flags, tid, shape)
             return callback(results, user_data, error)
 
         return method(self, output_names, input_feed, ended, *args, **kwargs)

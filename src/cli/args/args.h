@@ -35,6 +35,7 @@ enum ew_command {
     EW_CMD_SERVE = 1 << 12,
     EW_CMD_COMPARE = 1 << 14,
     EW_CMD_ONNX = 1 << 15,
+    EW_CMD_SPANS = 1 << 16, /* becomes RUN with `spans` when it is parsed; has help of its own */
 };
 
 /* The exit codes, the same for every command. */

@@ -289,13 +289,17 @@ static int check_export(struct ew_parser *p)
     return 0;
 }
 
-/* run --spans, --onnx: the name of the file selects tables or a trace instead of text. */
+/* Spans: the name of the file selects tables or a trace instead of text. */
 static int check_spans(struct ew_parser *p)
 {
     struct ew_options *o = p->options;
     uint32_t format = format_of_name(o->output_path);
-    if ((!o->spans && !o->onnx) || o->command != EW_CMD_RUN)
+    bool run = o->command == EW_CMD_RUN && (o->spans || o->onnx);
+    if (!run && o->command != EW_CMD_ONNX)
         return 0;
+    if (o->operators && o->csv)
+        return ew_parser_fail(p, "--csv has a row for each span and none for operators: use --json "
+                                 "or -o FILE.arrow with --operators");
     if (format != ETWATCH_EXPORT_ARROW && format != ETWATCH_EXPORT_PERFETTO)
         return 0;
     if (o->json || o->csv)
@@ -332,8 +336,9 @@ static int check_common(struct ew_parser *p)
         return ew_parser_fail(p, "--py-spy needs --onnx");
     if (o->operators && !o->onnx)
         return ew_parser_fail(p, "--operators needs --onnx");
-    if (check_spans(p) < 0)
-        return -1;
+    int rc = check_spans(p);
+    if (rc != 0)
+        return rc;
     if ((flags & ETWATCH_CONFIG_EVENTS) != 0 && o->source == ETWATCH_SOURCE_POLL)
         return ew_parser_fail(p, "--events needs --source ebpf or etw: polling sees no events");
     if ((flags & ETWATCH_CONFIG_CMDLINE) != 0 && !o->json && !o->csv && o->columns.count == 0 &&

@@ -19,7 +19,8 @@ static const char program_help[] =
     "  etwatch top                            show a live screen\n"
     "  etwatch waits -p 1234                  show which thread waited for which, and how "
     "long\n" ON_LINUX "  etwatch onnx -p 1234                   show why inferences of ONNX "
-    "Runtime are slow\n" ON_LINUX
+    "Runtime are slow\n" ON_LINUX "  etwatch spans -- CMD                   run a command and show "
+    "why its marked work is slow\n" ON_LINUX
     "  etwatch serve                          dashboard, Prometheus and JSON on port 9797\n"
     "Record and read recordings (.pftrace, .etl):\n"
     "  etwatch record -o run.pftrace -- CMD   record a run, or the whole machine\n"
@@ -161,6 +162,16 @@ static const char onnx_help[] =
     "  etwatch onnx -n python --duration 10s\n"
     "  etwatch onnx -a --json -o inferences.jsonl\n";
 
+static const char spans_help[] =
+    "usage: etwatch spans [options] -- COMMAND [ARGUMENT...]\n"
+    "\n"
+    "Runs COMMAND and explains the stretches of work that it marks with etwatch.span (Python) or\n"
+    "etwatch/span.h (C): percentiles, causes, and why the slowest were slow. The same as\n"
+    "'etwatch run --spans', with its options: see etwatch run --help.\n"
+    "\n"
+    "  etwatch spans -- python3 server.py\n"
+    "  etwatch spans --json -o spans.jsonl -- ./server\n";
+
 static const char config_help[] =
     "usage: etwatch config --check FILE\n"
     "       etwatch config --show [--config FILE] [options of run, stat, top, record]\n"
@@ -246,6 +257,8 @@ static const char *intro_of(enum ew_command command)
         return waits_help;
     case EW_CMD_ONNX:
         return onnx_help;
+    case EW_CMD_SPANS:
+        return spans_help;
     case EW_CMD_SERVE:
         return serve_help;
     case EW_CMD_COMPARE:
@@ -335,7 +348,8 @@ void ew_help_write(struct ew_buf *out, enum ew_command command, uint32_t system)
     const struct ew_option *option;
     uint32_t section = EW_SECTION_COUNT;
     put_lines(out, intro_of(command), system);
-    for (size_t i = 0; command != EW_CMD_NONE && (option = ew_option_at(i)) != NULL; i++) {
+    bool options = command != EW_CMD_NONE && command != EW_CMD_SPANS;
+    for (size_t i = 0; options && (option = ew_option_at(i)) != NULL; i++) {
         if ((option->commands & command) == 0)
             continue;
         if (option->only != 0 && option->only != system && !everything) {

@@ -21,6 +21,7 @@ static const struct {
     {EW_CMD_EXPORT, "export"},   {EW_CMD_WAITS, "waits"},     {EW_CMD_SESSIONS, "sessions"},
     {EW_CMD_METRICS, "metrics"}, {EW_CMD_CONFIG, "config"},   {EW_CMD_DOCTOR, "doctor"},
     {EW_CMD_SERVE, "serve"},     {EW_CMD_COMPARE, "compare"}, {EW_CMD_ONNX, "onnx"},
+    {EW_CMD_SPANS, "spans"},
 };
 
 const char *ew_command_name(enum ew_command command)
@@ -278,6 +279,26 @@ static const char *list_commands(char *text, size_t size, const char *last)
     return text;
 }
 
+/* spans: run --spans, so that its options need no second list. */
+static int parse_spans(struct ew_parser *p, const struct arguments *args)
+{
+    struct ew_options *options = p->options;
+    for (int i = args->at; i < args->count; i++) {
+        const char *word = args->words[i];
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            options->help = true;
+            return 0;
+        }
+        if (strcmp(word, "--") == 0) {
+            options->command = EW_CMD_RUN;
+            options->spans = true;
+            return 0;
+        }
+    }
+    return ew_parser_fail(p, "spans starts the program that marks them, because marks are bound to "
+                             "their watcher when a program starts: etwatch spans -- COMMAND");
+}
+
 /* Without a command: etwatch --help, etwatch --version, etwatch help [COMMAND]. */
 static int parse_first(struct ew_parser *p, struct arguments *args)
 {
@@ -302,6 +323,8 @@ static int parse_first(struct ew_parser *p, struct arguments *args)
         if (p->options->command == EW_CMD_NONE)
             return ew_parser_fail(p, "unknown command \"%s\"; the commands are %s", word,
                                   list_commands(all, sizeof all, " and "));
+        if (p->options->command == EW_CMD_SPANS)
+            return parse_spans(p, args);
     }
     return 0;
 }

@@ -452,6 +452,68 @@ static int emit_system(struct ew_pftrace *trace, struct ew_bytes *event,
     return visitor->system != NULL ? visitor->system(visitor->ctx, &system) : 0;
 }
 
+/* -------------------------------------------------------------------------- spans */
+
+static const char *const cause_names[ETWATCH_CAUSE_COUNT] = {
+    "work_ns",      "runq_wait_ns",    "throttled_ns", "fault_ns",  "disk_wait_ns",
+    "lock_wait_ns", "process_wait_ns", "sleep_ns",     "unknown_ns"};
+
+/* 0: the category is that of no span. */
+static uint32_t span_kind(struct ew_span category)
+{
+    static const char *const names[] = {[ETWATCH_SPAN_WORK] = "work",
+                                        [ETWATCH_SPAN_INFERENCE] = "inference",
+                                        [ETWATCH_SPAN_LOAD] = "load"};
+    for (uint32_t kind = ETWATCH_SPAN_WORK; kind < sizeof names / sizeof names[0]; kind++)
+        if (ew_span_equals(category, names[kind]))
+            return kind;
+    return 0;
+}
+
+static void take_cause(const struct annotation *a, struct etwatch_span *span)
+{
+    for (uint32_t i = 0; i < ETWATCH_CAUSE_COUNT; i++) {
+        if (!ew_span_equals(a->name, cause_names[i]))
+            continue;
+        span->ns[i] = a->u;
+        span->flags |= i == ETWATCH_CAUSE_FAULT ? (uint32_t)ETWATCH_SPAN_HAS_FAULTS : 0;
+    }
+}
+
+static int emit_span(struct ew_pftrace *trace, struct ew_bytes *event, uint64_t t_ns, uint32_t kind,
+                     struct ew_span name, const struct ew_pftrace_visitor *visitor)
+{
+    struct etwatch_span span = {.size = sizeof span, .kind = kind, .start_ns = t_ns};
+    struct annotation a;
+    uint64_t latency_ns = 0, kernels = 0;
+    size_t session = 0, shape = 0;
+    trace->text.len = 0;
+    trace->text.error = 0;
+    size_t name_at = store(trace, name);
+    while (next_annotation(trace, event, &a)) {
+        take_number(&a, "dt_ns", &latency_ns);
+        take_number(&a, "cpu_ns", &span.cpu_ns);
+        take_cause(&a, &span);
+        take_number(&a, "gpu_ns", &span.gpu_ns);
+        take_number(&a, "wait_gpu_ns", &span.wait_gpu_ns);
+        take_number(&a, "gpu_kernels", &kernels);
+        if (ew_span_equals(a.name, "gpu_ns"))
+            span.flags |= ETWATCH_SPAN_HAS_GPU;
+        if (ew_span_equals(a.name, "result") && ew_span_equals(a.text, "failed"))
+            span.flags |= ETWATCH_SPAN_FAILED;
+        if (ew_span_equals(a.name, "session") && a.is_text)
+            session = store(trace, a.text);
+        if (ew_span_equals(a.name, "shape") && a.is_text)
+            shape = store(trace, a.text);
+    }
+    span.name = stored(trace, name_at);
+    span.session = stored(trace, session);
+    span.shape = stored(trace, shape);
+    span.end_ns = latency_ns <= UINT64_MAX - t_ns ? t_ns + latency_ns : t_ns;
+    span.gpu_kernels = (uint32_t)kernels;
+    return span.name == NULL ? ETWATCH_ENOMEM : visitor->span(visitor->ctx, &span);
+}
+
 /* ------------------------------------------------------------------- track events */
 
 static int emit_other(struct ew_pftrace *trace, uint64_t type, uint64_t t_ns,
@@ -471,6 +533,7 @@ int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
     struct ew_bytes scan = *event;
     struct ew_proto_field field;
     uint64_t type = 0, name = 0, category = 0;
+    struct ew_span name_text = {"", 0}, category_text = {"", 0};
     bool has_category = false;
     while (ew_proto_next(&scan, &field)) {
         type = field.number == EW_PF_EVENT_TYPE ? field.u : type;
@@ -478,9 +541,16 @@ int ew_pft_track_event(struct ew_pftrace *trace, struct ew_bytes *event, uint64_
         category = field.number == EW_PF_EVENT_CATEGORY_IID ? field.u : category;
         has_category |= field.number == EW_PF_EVENT_CATEGORY_IID;
         has_category |= field.number == EW_PF_EVENT_CATEGORY;
+        if (field.number == EW_PF_EVENT_NAME && field.wire == EW_PROTO_LEN)
+            name_text = (struct ew_span){(const char *)field.body.data, field.body.size};
+        if (field.number == EW_PF_EVENT_CATEGORY && field.wire == EW_PROTO_LEN)
+            category_text = (struct ew_span){(const char *)field.body.data, field.body.size};
     }
     t_ns += trace->unix_minus_boot_ns;
     bool own = trace->own_known && sequence == trace->own_sequence;
+    uint32_t kind = own && type == EW_PF_TYPE_BEGIN ? span_kind(category_text) : 0;
+    if (kind != 0 && visitor->span != NULL)
+        return emit_span(trace, event, t_ns, kind, name_text, visitor);
     /* Our counters and slices repeat the samples; problems of devices are only shown. */
     if (own && (type != EW_PF_TYPE_INSTANT || !has_category))
         return 0;

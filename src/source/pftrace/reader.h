@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include <etwatch/etwatch.h>
+#include <etwatch/span.h>
 #include <etwatch/trace.h>
 
 #include "base/bytes.h"
@@ -46,6 +47,8 @@ struct ew_pftrace_visitor {
     int (*system)(void *ctx, const struct etwatch_trace_system *system);
     /* Its metric and its threads are not in a trace. NULL: alerts are given to `other`. */
     int (*alert)(void *ctx, const struct etwatch_alert *alert);
+    /* A span that etwatch wrote; its process is unknown. */
+    int (*span)(void *ctx, const struct etwatch_span *span);
     /* Anything else. */
     int (*other)(void *ctx, const char *provider, const char *event, uint64_t t_ns, bool decoded);
 };
