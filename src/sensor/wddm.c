@@ -552,7 +552,7 @@ static void put_figures(const struct wddm *wddm, const struct adapter *adapter,
     etwatch_metric_set_add(&out->estimated, ETWATCH_D_util_percent);
 }
 
-/* An adapter that was connected, or whose driver was restarted, has a new LUID. */
+/* An adapter that was connected, or of which the driver was restarted, has a new LUID. */
 static void find_new_adapters(struct wddm *wddm, uint64_t now_ns)
 {
     bool unknown = false;
