@@ -196,6 +196,7 @@ static void charge(struct ew_tally *tally, struct node *node, uint64_t t_ns)
     if (node->count == 0 || t_ns <= node->since_ns)
         return;
     uint32_t pid = node->packets[node->first].pid;
+    tally->graphics->unsure |= node->packets[node->first].submission;
     struct ew_tally_process *process = pid == EW_NO_ID ? NULL : ew_processes_find(tally, pid);
     struct ew_tally_thread *own = NULL;
     if (process != NULL && (process->flags & EW_TP_ENDED) == 0)
@@ -224,7 +225,6 @@ static void enqueue(struct ew_tally *tally, const struct object *context, uint32
         node->count = 0;
         graphics->unsure = true;
     }
-    graphics->unsure |= submission;
     node->packets[(node->first + node->count) % PACKETS_MAX] =
         (struct packet){.context = context->handle,
                         .pid = context->pid,
