@@ -322,6 +322,7 @@ static uint32_t enable(void *ctx, uint64_t handle, const uint8_t provider[16], u
     if (rc == 0) {
         note_change(emulator, session);
         session->seen.providers += code == EW_ETW_ENABLE_PROVIDER;
+        session->seen.captures += code == EW_ETW_CAPTURE_STATE;
         session->seen.keywords |= any;
         session->seen.filters += parameters == NULL ? 0 : parameters->filter_count;
         /* Older kernels have no such provider: enabling it succeeds and has no effect. */
