@@ -184,7 +184,8 @@ enum etwatch_type {
     X(energy_uj, uint64_t, counter)            \
     X(exit_ns, uint64_t, gauge)                \
     X(exit_code, int64_t, gauge)               \
-    X(exit_signal, int64_t, gauge)
+    X(exit_signal, int64_t, gauge)             \
+    X(presents, uint64_t, counter)
 
 /* The index of each metric: the member of a set, such as `has`. */
 enum etwatch_metric {

@@ -35,7 +35,7 @@ ETWATCH_TYPE_START = 1
 ETWATCH_TYPE_EXIT = 2
 ETWATCH_TYPE_SAMPLE = 3
 ETWATCH_TYPE_THREAD = 4
-ETWATCH_METRIC_COUNT = 49
+ETWATCH_METRIC_COUNT = 50
 ETWATCH_METRIC_DEFAULT = 255
 ETWATCH_SAMPLE_COMPLETE = 1
 ETWATCH_SAMPLE_PREEXISTING = 2
@@ -310,7 +310,7 @@ METRICS: Tuple[Tuple[str, str, str], ...] = (
     ("user_objects", "uint64_t", "gauge"), ("gpu_ns", "uint64_t", "counter"), ("gpu_percent", "double", "gauge"),
     ("gpu_memory_bytes", "uint64_t", "gauge"), ("npu_ns", "uint64_t", "counter"), ("npu_percent", "double", "gauge"),
     ("energy_uj", "uint64_t", "counter"), ("exit_ns", "uint64_t", "gauge"), ("exit_code", "int64_t", "gauge"),
-    ("exit_signal", "int64_t", "gauge"),
+    ("exit_signal", "int64_t", "gauge"), ("presents", "uint64_t", "counter"),
 )
 ERRORS: Tuple[Tuple[str, int], ...] = (
     ("EINVAL", -1),
@@ -657,7 +657,7 @@ Sample._fields_ = [
     ("net_sent_bytes", c_uint64), ("handles", c_uint64), ("handles_peak", c_uint64), ("gdi_objects", c_uint64),
     ("user_objects", c_uint64), ("gpu_ns", c_uint64), ("gpu_percent", c_double), ("gpu_memory_bytes", c_uint64),
     ("npu_ns", c_uint64), ("npu_percent", c_double), ("energy_uj", c_uint64), ("exit_ns", c_uint64),
-    ("exit_code", c_int64), ("exit_signal", c_int64),
+    ("exit_code", c_int64), ("exit_signal", c_int64), ("presents", c_uint64),
 ]
 Samples._fields_ = [
     ("size", c_uint32), ("stride", c_uint32), ("count", c_size_t), ("items", POINTER(Sample)),

@@ -301,6 +301,7 @@ static void add_devices(const struct ew_options *options, struct etwatch_metric_
         etwatch_metric_set_add(metrics, ETWATCH_M_gpu_ns);
         etwatch_metric_set_add(metrics, ETWATCH_M_gpu_percent);
         etwatch_metric_set_add(metrics, ETWATCH_M_gpu_memory_bytes);
+        etwatch_metric_set_add(metrics, ETWATCH_M_presents);
     }
     if (options->npu) {
         etwatch_metric_set_add(metrics, ETWATCH_M_npu_ns);

@@ -17,6 +17,7 @@ bool ew_event_of_class(const struct ew_record *record, uint8_t class_id, uint8_t
 bool ew_event_of_process(const struct ew_record *record, uint8_t opcode, size_t pointer_size,
                          struct ew_event *event);
 bool ew_event_of_manifest(const struct ew_record *record, struct ew_event *event);
+bool ew_event_of_graphics(const struct ew_record *record, struct ew_event *event);
 
 static inline uint64_t ew_event_pointer(const uint8_t *p, size_t pointer_size)
 {

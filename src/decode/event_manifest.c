@@ -193,6 +193,10 @@ static bool decode_provider(const struct ew_record *record, struct ew_event *eve
             return true;
         return decode_as_class(record, EW_KERNEL_FILEIO, record->id == 15 ? 67 : 68, pointer_size,
                                event);
+    case 0x802ec45a: /* DxgKrnl, DXGI, Direct3D 9 */
+    case 0xca11c036:
+    case 0x783aca0a:
+        return ew_event_of_graphics(record, event);
     default:
         return true;
     }

@@ -21,6 +21,27 @@ static const struct ew_table_event dxgkrnl[] = {
     {17, 0, "VSyncDPC",
      "pDxgAdapter:p VidPnTargetId:u4 ScannedPhysicalAddress:x8 VidPnSourceId:u4 FrameNumber:u4 "
      "FrameQPCTime:i8 hFlipDevice:p FlipType:u4 FlipFenceId:u8"},
+    {27, 0, "Device/Start",
+     "hProcessId:p pDxgAdapter:p ClientType:u4 hDevice:p ?RequestVSync:b ?DisableGpuTimeout:b "
+     "?hThunkHandle:x4"},
+    {28, 0, "Device/Stop",
+     "hProcessId:p pDxgAdapter:p ClientType:u4 hDevice:p ?RequestVSync:b ?DisableGpuTimeout:b "
+     "?hThunkHandle:x4"},
+    {29, 0, "Device/DCStart",
+     "hProcessId:p pDxgAdapter:p ClientType:u4 hDevice:p ?RequestVSync:b ?DisableGpuTimeout:b "
+     "?hThunkHandle:x4"},
+    {30, 0, "Context/Start",
+     "hDevice:p NodeOrdinal:u4 EngineAffinity:u4 DmaBufferSize:u4 DmaBufferSegmentSet:u4 "
+     "DmaBufferPrivateDataSize:u4 AllocationListSize:u4 PatchLocationListSize:u4 Flags:x4 "
+     "hContext:p ?ContextHandle:p ?ParentDxgContext:p"},
+    {31, 0, "Context/Stop",
+     "hDevice:p NodeOrdinal:u4 EngineAffinity:u4 DmaBufferSize:u4 DmaBufferSegmentSet:u4 "
+     "DmaBufferPrivateDataSize:u4 AllocationListSize:u4 PatchLocationListSize:u4 Flags:x4 "
+     "hContext:p ?ContextHandle:p ?ParentDxgContext:p"},
+    {32, 0, "Context/DCStart",
+     "hDevice:p NodeOrdinal:u4 EngineAffinity:u4 DmaBufferSize:u4 DmaBufferSegmentSet:u4 "
+     "DmaBufferPrivateDataSize:u4 AllocationListSize:u4 PatchLocationListSize:u4 Flags:x4 "
+     "hContext:p ?ContextHandle:p ?ParentDxgContext:p"},
     {116, 0, "MMIOFlip",
      "pDxgAdapter:p VidPnSourceId:u4 FlipSubmitSequence:u4 FlipToDriverAllocation:p "
      "FlipToPhysicalAddress:x8 FlipToSegmentId:u4 ?FlipPresentId:u4 ?FlipPhysicalAdapterMask:u4 "
@@ -37,6 +58,16 @@ static const struct ew_table_event dxgkrnl[] = {
      "hAdapter:p Token:p Model:u4=PresentModel TokenSize:u4 TokenData:x8"},
     {172, 0, "PresentHistory",
      "hAdapter:p Token:p Model:u4=PresentModel TokenSize:u4 TokenData:x8"},
+    {175, 1, "DmaPacket/Start",
+     "hContext:p hQueuePacketContext:p PacketType:u4=PacketType uliSubmissionId:u8 "
+     "ulQueueSubmitSequence:u4 ?pDmaBuffer:p ?QuantumStatus:u4"},
+    {176, 0, "DmaPacket/Stop",
+     "hContext:p PacketType:u4=PacketType uliCompletionId:u8 ulQueueSubmitSequence:u4 "
+     "?bPreempted:b"},
+    {177, 0, "DmaPacket",
+     "hContext:p PacketType:u4=PacketType uliCompletionId:u8 ulQueueSubmitSequence:u4 "
+     "?InterruptType:u4 ?QuantumStatus:u4 ?FaultedVirtualAddress:x8 ?PageFaultFlags:x4 "
+     "?FaultedProcessHandle:p"},
     {178, 0, "QueuePacket/Start",
      "hContext:p PacketType:u4=PacketType SubmitSequence:u4 DmaBufferSize:u8 "
      "AllocationListSize:u4 PatchLocationListSize:u4 bPresent:b hDmaBuffer:p ?pQueuePacket:p "
@@ -76,6 +107,8 @@ static const struct ew_table_event dxgkrnl[] = {
     {382, 0, "HSyncDPCMultiPlane",
      "pDxgAdapter:p PlaneCount:u4 ScannedPhysicalAddress:x8[PlaneCount] VidPnSourceId:u4 "
      "FrameNumber:u4 FlipEntryCount:u4 FlipSubmitSequence:u8[FlipEntryCount]"},
+    {422, 0, "HwQueue/Start", "hContext:p hHwQueue:p ParentDxgHwQueue:p"},
+    {424, 0, "HwQueue/DCStart", "hContext:p hHwQueue:p ParentDxgHwQueue:p"},
     {0, 0, NULL, NULL},
 };
 

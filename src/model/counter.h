@@ -104,12 +104,13 @@ enum ew_gauge_class {
     EW_GAUGE_CLASS_COUNT
 };
 
-/* What sensors report per process, next to the readings of the source. Most processes have none of
- * them, so they are kept apart. */
+/* What sensors, or events of devices, report per process, next to the readings of the source. Most
+ * processes have none of them, so they are kept apart. */
 #define EW_DEVICE_VALUES(X) \
     X(gpu_ns)               \
     X(npu_ns)               \
     X(energy_uj)            \
+    X(presents)             \
     X(gpu_memory_bytes)
 
 enum ew_device_value {

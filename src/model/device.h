@@ -36,11 +36,13 @@ struct ew_device_reading {
 #undef ETWATCH_X
 };
 
-/* What a process did on one device. */
+/* What a process did on one device; or on all, if it was counted from events. */
 struct ew_device_use {
     uint64_t from_ns, t_ns;
     uint32_t device; /* index of the device's reading in the batch */
     struct etwatch_device_process process;
+    bool has_presents; /* only a source that counts events has them */
+    uint64_t presents;
 };
 
 /* Sets a value that is known. */

@@ -58,6 +58,16 @@ enum ew_event_kind {
 
     EW_EVENT_PMC_NAMES,     /* names of the hardware counters that events carry */
     EW_EVENT_PMC_DISTURBED, /* the counters are unreliable: another program used them */
+
+    EW_EVENT_PRESENT, /* a frame is presented */
+    EW_EVENT_GPU_DEVICE,
+    EW_EVENT_GPU_CONTEXT,
+    EW_EVENT_GPU_CONTEXT_END,
+    EW_EVENT_GPU_QUEUE,  /* of a context, on a GPU that schedules itself */
+    EW_EVENT_GPU_PACKET, /* work is given to an engine */
+    EW_EVENT_GPU_PACKET_END,
+    EW_EVENT_GPU_SUBMIT, /* work is submitted by a process */
+    EW_EVENT_GPU_SUBMIT_END,
 };
 
 /* Text in a payload; wide: UTF-16LE. len is in bytes, without the terminator. */
@@ -160,6 +170,11 @@ struct ew_event {
             uint32_t what; /* 32 events, 33 buffers, 34 backing file */
         } lost;
         struct ew_pmc_map pmc_names;
+        struct {
+            uint64_t adapter, device, context, queue; /* handles */
+            uint32_t pid;                             /* of the process; EW_NO_ID: unknown */
+            uint32_t node, sequence, packet_type;
+        } gpu;
     } u;
 };
 

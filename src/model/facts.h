@@ -14,6 +14,8 @@
 
 #include "model/counter.h"
 
+struct ew_device_use;
+
 #define EW_NAME_SIZE 64
 
 enum ew_process_kind {
@@ -112,6 +114,9 @@ struct ew_facts {
      * delivered. A receiver that cuts samples here, before later facts, gets the same samples no
      * matter how facts arrive. */
     void (*over)(void *ctx, uint64_t end_ns);
+    /* May be NULL. What a process did on GPUs between two times of one interval, counted from
+     * events. */
+    void (*use)(void *ctx, const struct ew_device_use *use);
 };
 
 #endif

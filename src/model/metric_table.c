@@ -46,8 +46,15 @@
     [ETWATCH_BACKEND_ETW] = windows, [ETWATCH_BACKEND_EBPF] = linux,                         \
     [ETWATCH_BACKEND_POLL_LINUX] = linux, [ETWATCH_BACKEND_POLL_WINDOWS] = windows,          \
     [ETWATCH_BACKEND_ETL] = NEVER("a recording has no readings of devices")
+/* The same, and in recordings from events. */
+#define SENSOR_OR_EVENTS(linux, windows)                                                     \
+    [ETWATCH_BACKEND_ETW] = windows, [ETWATCH_BACKEND_EBPF] = linux,                         \
+    [ETWATCH_BACKEND_POLL_LINUX] = linux, [ETWATCH_BACKEND_POLL_WINDOWS] = windows,          \
+    [ETWATCH_BACKEND_ETL] = EXACT_REQ(GPU_TIME_EVENTS)
 #define GPU_TIME "DRM fdinfo (AMD, Intel and others; not an estimate), or NVML's process utilization (NVIDIA; an estimate)"
-#define GPU_TIME_NVML "NVML's process utilization (NVIDIA)"
+#define GPU_TIME_WINDOWS "the graphics kernel's counters (PDH; not an estimate), or NVML's process utilization (NVIDIA without WDDM; an estimate)"
+#define GPU_TIME_EVENTS "packets of DxgKrnl, if recorded; an estimate where the GPU schedules itself or contexts are not described"
+#define NPU_TIME_WINDOWS "the graphics kernel's counters of adapters that can only compute (PDH)"
 #define GPU_MEMORY "DRM fdinfo, or NVML; of all GPUs"
 #define NPU_TIME "DRM fdinfo of the NPU's driver (AMD); Intel's driver counts for the whole device only"
 #define ENERGY_SHARE "the energy of packages and memory (RAPL) above idle by CPU time, that of NVIDIA GPUs by GPU time"
@@ -498,42 +505,42 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         P "gpu_seconds_total", "",
         "etwatch.process.gpu.time", "", "s", 1e-9, 10,
         .backend = {
-            SENSOR(ESTIMATED_REQ(GPU_TIME), ESTIMATED_REQ(GPU_TIME_NVML)),
+            SENSOR_OR_EVENTS(ESTIMATED_REQ(GPU_TIME), ESTIMATED_REQ(GPU_TIME_WINDOWS)),
         }},
     [ETWATCH_M_gpu_percent] = {"devices", "percent",
         "gpu_ns / dt_ns, in percent of one GPU engine; may exceed 100",
         P "gpu_ratio", "",
         "etwatch.process.gpu.utilization", "", "1", 0.01, 10,
         .backend = {
-            SENSOR(ESTIMATED_REQ(GPU_TIME), ESTIMATED_REQ(GPU_TIME_NVML)),
+            SENSOR_OR_EVENTS(ESTIMATED_REQ(GPU_TIME), ESTIMATED_REQ(GPU_TIME_WINDOWS)),
         }},
     [ETWATCH_M_gpu_memory_bytes] = {"devices", "bytes",
         "GPU memory that the process holds",
         P "gpu_memory_bytes", "",
         "etwatch.process.gpu.memory", "", "By", 1, 10,
         .backend = {
-            SENSOR(POLLED_REQ(GPU_MEMORY), POLLED_REQ("NVML, if the driver reports it; of all GPUs")),
+            SENSOR(POLLED_REQ(GPU_MEMORY), POLLED_REQ("the graphics kernel's counters (PDH): local memory, of all GPUs")),
         }},
     [ETWATCH_M_npu_ns] = {"devices", "ns",
         "NPU time",
         P "npu_seconds_total", "",
         "etwatch.process.npu.time", "", "s", 1e-9, 1,
         .backend = {
-            SENSOR(POLLED_REQ(NPU_TIME), NEVER("no sensor for NPUs on Windows")),
+            SENSOR(POLLED_REQ(NPU_TIME), POLLED_REQ(NPU_TIME_WINDOWS)),
         }},
     [ETWATCH_M_npu_percent] = {"devices", "percent",
         "npu_ns / dt_ns, in percent",
         P "npu_ratio", "",
         "etwatch.process.npu.utilization", "", "1", 0.01, 1,
         .backend = {
-            SENSOR(POLLED_REQ(NPU_TIME), NEVER("no sensor for NPUs on Windows")),
+            SENSOR(POLLED_REQ(NPU_TIME), POLLED_REQ(NPU_TIME_WINDOWS)),
         }},
     [ETWATCH_M_energy_uj] = {"devices", "uj",
         "energy that the process caused; since it is watched",
         P "energy_joules_total", "",
         "etwatch.process.energy", "", "J", 1e-6, 10,
         .backend = {
-            SENSOR(ESTIMATED_REQ(ENERGY_SHARE), ESTIMATED_REQ("the energy of NVIDIA GPUs above idle by GPU time")),
+            SENSOR(ESTIMATED_REQ(ENERGY_SHARE), ESTIMATED_REQ("the energy of packages and memory (EMI) above idle by CPU time, that of NVIDIA GPUs by GPU time")),
         }},
     [ETWATCH_M_exit_ns] = {"exit", "unix_ns",
         "time of exit",
@@ -567,6 +574,17 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
             [ETWATCH_BACKEND_EBPF] = EXACT("exit event"),
             [ETWATCH_BACKEND_POLL_LINUX] = POLLED("same as exit_code"),
             [ETWATCH_BACKEND_POLL_WINDOWS] = POLLED("always 0: Windows has no signals"),
+        }},
+    [ETWATCH_M_presents] = {"devices", "count",
+        "frames that were presented through DXGI or Direct3D 9",
+        P "presents_total", "",
+        "etwatch.process.presents", "", "{frame}", 1, 0,
+        .backend = {
+            [ETWATCH_BACKEND_ETW] = EXACT_REQ("present events of DXGI and Direct3D 9"),
+            [ETWATCH_BACKEND_ETL] = EXACT("present events of DXGI and Direct3D 9, if recorded"),
+            [ETWATCH_BACKEND_EBPF] = NEVER("Windows only"),
+            [ETWATCH_BACKEND_POLL_LINUX] = NEVER("Windows only"),
+            [ETWATCH_BACKEND_POLL_WINDOWS] = NEVER("Windows has no such counter"),
         }},
 };
 /* clang-format on */

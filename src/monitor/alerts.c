@@ -105,6 +105,13 @@ static void both_over(void *ctx, uint64_t end_ns)
     watch->second.over(watch->second.ctx, end_ns);
 }
 
+static void both_use(void *ctx, const struct ew_device_use *use)
+{
+    struct ew_watch_alerts *watch = ctx;
+    watch->first.use(watch->first.ctx, use);
+    watch->second.use(watch->second.ctx, use);
+}
+
 static void on_window(void *ctx, const struct etwatch_sample *samples, size_t count)
 {
     struct ew_watch_alerts *watch = ctx;
@@ -138,6 +145,7 @@ static int open_sampler(struct ew_watch_alerts *watch, const struct ew_sampler_c
         .loss = both_loss,
         .all_seen = both_all_seen,
         .over = both_over,
+        .use = both_use,
     };
     return 0;
 }

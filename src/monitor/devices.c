@@ -47,7 +47,12 @@ int ew_monitor_open_devices(struct etwatch_monitor *monitor)
 
 void ew_monitor_adopt_devices(struct etwatch_monitor *monitor)
 {
-    struct etwatch_metric_set metrics, estimated;
+    struct etwatch_metric_set metrics, estimated, counted = monitor->source_available;
+    /* A source that counts GPU time from events is the only one: see on_batch. */
+    etwatch_metric_set_intersect(&counted, &ew_metrics_of_devices);
+    struct etwatch_metric_set counted_estimated = monitor->source_estimated;
+    etwatch_metric_set_intersect(&counted_estimated, &counted);
+    monitor->source_counts_gpu = etwatch_metric_set_has(&counted, ETWATCH_M_gpu_ns);
     /* Whether a value of a device is an estimate depends on its sensor, not on the source. */
     etwatch_metric_set_subtract(&monitor->source_available, &ew_metrics_of_devices);
     etwatch_metric_set_subtract(&monitor->source_estimated, &ew_metrics_of_devices);
@@ -59,6 +64,9 @@ void ew_monitor_adopt_devices(struct etwatch_monitor *monitor)
         etwatch_metric_set_add(&metrics, ETWATCH_M_gpu_ns);
         etwatch_metric_set_add(&metrics, ETWATCH_M_gpu_percent);
     }
+    etwatch_metric_set_subtract(&estimated, &counted);
+    etwatch_metric_set_union(&metrics, &counted);
+    etwatch_metric_set_union(&estimated, &counted_estimated);
     etwatch_metric_set_intersect(&metrics, &monitor->metrics);
     etwatch_metric_set_intersect(&estimated, &monitor->metrics);
     etwatch_metric_set_union(&monitor->source_available, &metrics);
@@ -108,6 +116,8 @@ static void on_batch(void *ctx, const struct ew_sensor_batch *batch)
     for (uint32_t i = 0; i < batch->use_count; i++) {
         struct ew_device_use use = batch->uses[i];
         sum_memory(batch, i, &use);
+        if (monitor->source_counts_gpu)
+            use.process.has &= ~(uint32_t)ETWATCH_DEVICE_PROCESS_GPU_TIME;
         if (ew_sampler_device(monitor->sampler, &use) && use.device < EW_SENSOR_DEVICES_MAX)
             watched_uj[use.device] += use.process.energy_uj;
     }

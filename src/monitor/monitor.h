@@ -245,6 +245,7 @@ struct etwatch_monitor {
 
     uint32_t source_id; /* kept after a stop, likewise the two below */
     struct etwatch_metric_set source_available, source_estimated;
+    bool source_counts_gpu; /* GPU time comes from events: sensors have it only for devices */
     struct etwatch_metric_set metrics; /* those that this source is to measure */
     struct ew_source *source;
     struct ew_source *retired; /* failed, but a poll may still wait on its descriptor; or NULL */

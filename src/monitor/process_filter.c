@@ -219,6 +219,13 @@ static void on_over(void *ctx, uint64_t end_ns)
     filter->next.over(filter->next.ctx, end_ns);
 }
 
+static void on_use(void *ctx, const struct ew_device_use *use)
+{
+    struct ew_process_filter *filter = ctx;
+    if (filter->next.use != NULL && !is_out(filter, use->process.pid))
+        filter->next.use(filter->next.ctx, use);
+}
+
 void ew_process_filter_open(struct ew_process_filter *filter, struct ew_facts *facts)
 {
     filter->next = *facts;
@@ -234,6 +241,7 @@ void ew_process_filter_open(struct ew_process_filter *filter, struct ew_facts *f
         .loss = on_loss,
         .all_seen = on_all_seen,
         .over = on_over,
+        .use = on_use,
     };
 }
 

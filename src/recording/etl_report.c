@@ -23,7 +23,7 @@
 struct before {
     uint32_t pid, tid;
     uint64_t start_ns;
-    uint64_t samples;
+    uint64_t samples, gpu_ns, presents;
     uint64_t counter[EW_COUNTER_COUNT];
 };
 
@@ -137,6 +137,8 @@ static int note_before(void *ctx, const struct ew_total *total)
         .tid = total->tid,
         .start_ns = total->start_ns,
         .samples = total->samples,
+        .gpu_ns = total->gpu_ns,
+        .presents = total->presents,
     };
     memcpy(before->counter, total->counter, sizeof before->counter);
     return 0;
@@ -171,6 +173,8 @@ static void subtract_before(const struct report *report, struct ew_total *total)
         total->counter[i] -=
             before->counter[i] < total->counter[i] ? before->counter[i] : total->counter[i];
     total->samples -= before->samples < total->samples ? before->samples : total->samples;
+    total->presents -= before->presents < total->presents ? before->presents : total->presents;
+    total->gpu_ns -= before->gpu_ns < total->gpu_ns ? before->gpu_ns : total->gpu_ns;
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -338,6 +342,18 @@ static void make_sample(struct report *report, const struct ew_total *total,
         s->cpu_percent = 100.0 * (double)s->cpu_ns / (double)s->dt_ns;
         etwatch_metric_set_add(&s->has, ETWATCH_M_cpu_percent);
     }
+    if ((total->flags & EW_TOTAL_PRESENTS) != 0) {
+        s->presents = total->presents;
+        etwatch_metric_set_add(&s->has, ETWATCH_M_presents);
+    }
+    if ((total->flags & EW_TOTAL_GPU) != 0) {
+        s->gpu_ns = total->gpu_ns;
+        etwatch_metric_set_add(&s->has, ETWATCH_M_gpu_ns);
+    }
+    if ((total->flags & EW_TOTAL_GPU) != 0 && s->dt_ns > 0) {
+        s->gpu_percent = 100.0 * (double)s->gpu_ns / (double)s->dt_ns;
+        etwatch_metric_set_add(&s->has, ETWATCH_M_gpu_percent);
+    }
     if (ended && !thread) {
         s->exit_ns = total->end_ns + shift_ns;
         etwatch_metric_set_add(&s->has, ETWATCH_M_exit_ns);
@@ -446,6 +462,8 @@ static int emit_total(void *ctx, const struct ew_total *full_total)
         EW_METRIC_SET(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
     if ((total.flags & EW_TOTAL_CPU_ESTIMATED) != 0)
         etwatch_metric_set_union(&estimated, &EW_METRICS(ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns));
+    if ((total.flags & EW_TOTAL_GPU_ESTIMATED) != 0)
+        etwatch_metric_set_union(&estimated, &EW_METRICS(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent));
     etwatch_metric_set_intersect(&estimated, &sample.has);
     return report->callbacks->on_process(report->callbacks->ctx, &sample, &estimated);
 }

@@ -126,11 +126,12 @@ bool ew_sampler_device(struct ew_sampler *sampler, const struct ew_device_use *u
     struct ew_process_more *more = process == NULL ? NULL : ew_gauges_more(sampler, process);
     if (more == NULL)
         return false;
-    uint32_t has = values_of(use->process.has);
+    uint32_t has = values_of(use->process.has) | (use->has_presents ? EW_HAS_DV(presents) : 0u);
     uint64_t totals[DEVICE_COUNTERS] = {
         [EW_DV_gpu_ns] = use->process.gpu_ns,
         [EW_DV_npu_ns] = use->process.npu_ns,
         [EW_DV_energy_uj] = use->process.energy_uj,
+        [EW_DV_presents] = use->presents,
     };
     for (uint32_t i = 0; i < DEVICE_COUNTERS; i++) {
         totals[i] = (has >> i & 1) != 0 ? totals[i] : 0;

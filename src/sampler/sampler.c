@@ -148,6 +148,11 @@ static void on_over(void *ctx, uint64_t end_ns)
         sampler->failure = ETWATCH_ENOMEM;
 }
 
+static void on_use(void *ctx, const struct ew_device_use *use)
+{
+    (void)ew_sampler_device(ctx, use);
+}
+
 void ew_sampler_facts(struct ew_sampler *sampler, struct ew_facts *ret_facts)
 {
     *ret_facts = (struct ew_facts){
@@ -159,6 +164,7 @@ void ew_sampler_facts(struct ew_sampler *sampler, struct ew_facts *ret_facts)
         .loss = on_loss,
         .all_seen = on_all_seen,
         .over = on_over,
+        .use = on_use,
     };
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "os/os.h"
+#include "sensor/overlap.h"
 
 enum {
     QUEUE_SIZE = 64, /* batches; more: the oldest is dropped */
@@ -64,6 +65,7 @@ struct ew_sensors {
     uint32_t absent_count;
     uint32_t kinds;
     struct ew_sensor_batch drained;
+    struct ew_overlap overlap;
 };
 
 /* ------------------------------------------------------------------------ batches */
@@ -460,6 +462,7 @@ static void drain_slot(struct ew_sensors *sensors, struct slot *slot, uint64_t n
         slot->count--;
         ew_mutex_unlock(slot->lock);
         sensors->drained.sensor = slot->ops->name;
+        ew_overlap_apply(&sensors->overlap, &sensors->drained);
         receiver->batch(receiver->ctx, &sensors->drained);
         ew_mutex_lock(slot->lock);
     }

@@ -35,12 +35,18 @@ struct ew_sensor_batch {
 struct ew_device_reading *ew_sensor_add_device(struct ew_sensor_batch *batch);
 struct ew_device_use *ew_sensor_add_use(struct ew_sensor_batch *batch);
 
+struct ew_wddm_api;
+struct ew_emi_api;
+
 struct ew_sensor_config {
     const char *proc_root, *sys_root;
     const char *nvml_library; /* NULL: where the driver installs it */
     bool gpu, npu, energy;    /* what is wanted of a sensor that has several */
     /* Opens a counter of perf: a descriptor, or -1 and errno. NULL: the kernel's. */
     int (*perf_open)(uint32_t type, uint64_t event, int cpu);
+    /* Functions of Windows; NULL: the real ones. Must live as long as the sensors. */
+    const struct ew_wddm_api *wddm;
+    const struct ew_emi_api *emi;
 };
 
 /* All functions run on the sensor's thread, one at a time. */

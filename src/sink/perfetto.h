@@ -8,7 +8,7 @@
 #include "sink/deflate.h"
 #include "sink/sink.h"
 
-enum { EW_PF_ROWS_MAX = 1 << 16, EW_PF_COUNTER_MAX = 16, EW_PF_CPUS_MAX = 1024 };
+enum { EW_PF_ROWS_MAX = 1 << 16, EW_PF_COUNTER_MAX = 17, EW_PF_CPUS_MAX = 1024 };
 
 /* A process or thread that was written. Its tracks are uuid, uuid + 1, ... */
 struct ew_pf_row {

@@ -39,6 +39,7 @@ static const struct counter {
     {ETWATCH_M_energy_uj, WATTS, "power_watts", "W"},
     {ETWATCH_M_disk_read_bytes, PER_SECOND, "disk_read_bytes/s", "bytes/s"},
     {ETWATCH_M_disk_write_bytes, PER_SECOND, "disk_write_bytes/s", "bytes/s"},
+    {ETWATCH_M_presents, PER_SECOND, "presents/s", "1/s"},
 };
 enum {
     COUNTER_COUNT = sizeof counters / sizeof counters[0],

@@ -36,6 +36,8 @@ enum column {
     DISK_WRITE,
     NET_IN,
     NET_OUT,
+    GPU,
+    FRAMES,
     THREADS,
     PEAK,
     COMMAND,
@@ -62,6 +64,8 @@ static const struct ew_grid_column all_columns[COLUMN_COUNT] = {
     [DISK_WRITE] = {.heading = "DISK-WR"},
     [NET_IN] = {.heading = "NET-IN"},
     [NET_OUT] = {.heading = "NET-OUT"},
+    [GPU] = {.heading = "GPU"},
+    [FRAMES] = {.heading = "FRAMES"},
     [THREADS] = {.heading = "THR"},
     [PEAK] = {.heading = "WS-PEAK"},
     [COMMAND] = {.heading = "COMMAND LINE", .left = true, .max_width = 400},
@@ -93,6 +97,10 @@ static uint32_t metric_of(enum column column)
         return ETWATCH_M_net_received_bytes;
     case NET_OUT:
         return ETWATCH_M_net_sent_bytes;
+    case GPU:
+        return ETWATCH_M_gpu_ns;
+    case FRAMES:
+        return ETWATCH_M_presents;
     case THREADS:
         return ETWATCH_M_threads;
     case PEAK:

@@ -117,6 +117,9 @@ struct etwatch_metric_set ew_accounting_available(uint64_t kinds)
          EW_METRIC_SET(ETWATCH_M_rss_peak_bytes, ETWATCH_M_pool_paged_bytes,
                        ETWATCH_M_pool_nonpaged_bytes, ETWATCH_M_handles)},
         {EW_KIND(PROCESS_END), EW_METRIC_SET(ETWATCH_M_exit_ns, ETWATCH_M_exit_code)},
+        {EW_KIND(PRESENT), EW_METRIC_SET(ETWATCH_M_presents)},
+        {EW_KIND(GPU_PACKET) | EW_KIND(GPU_SUBMIT),
+         EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent)},
     };
     struct etwatch_metric_set available = {{0}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
@@ -128,9 +131,15 @@ struct etwatch_metric_set ew_accounting_available(uint64_t kinds)
 struct etwatch_metric_set ew_accounting_estimated(uint64_t kinds)
 {
     struct etwatch_metric_set estimated = {{0}};
+    /* Submissions stand in where packets or contexts are missing, and on hardware queues. */
+    bool queues = (kinds & (EW_KIND(GPU_PACKET) | EW_KIND(GPU_QUEUE))) != EW_KIND(GPU_PACKET);
+    bool described = (kinds & EW_KIND(GPU_DEVICE)) != 0 && (kinds & EW_KIND(GPU_CONTEXT)) != 0;
+    if ((kinds & (EW_KIND(GPU_PACKET) | EW_KIND(GPU_SUBMIT))) != 0 && (queues || !described))
+        estimated = EW_METRICS(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent);
     if ((kinds & EW_KIND(SAMPLE)) == 0)
         return estimated;
-    estimated = EW_METRICS(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
+    etwatch_metric_set_union(&estimated,
+                             &EW_METRICS(ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns));
     if ((kinds & EW_KIND(SWITCH)) == 0)
         etwatch_metric_set_union(&estimated, &EW_METRICS(ETWATCH_M_cpu_percent, ETWATCH_M_cpu_ns));
     return estimated;

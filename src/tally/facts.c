@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "model/device.h"
 #include "tally/internal.h"
 
 /* After this many intervals without any event no thread is assumed to be still running. */
@@ -45,6 +46,30 @@ static void put_thread_gauges(struct ew_tally *tally, const struct ew_tally_thre
     }
 }
 
+/* What the process did on GPUs in this interval; 0 if it did something before. */
+static void emit_use(struct ew_tally *tally, struct ew_tally_process *process, uint64_t t_ns)
+{
+    const struct ew_tally_thread *own = process->own;
+    if (own == NULL || tally->facts->use == NULL || t_ns <= tally->begin_ns)
+        return;
+    uint64_t gpu_ns = own->cold->work[EW_WORK_GPU_NS];
+    uint64_t presents = own->cold->work[EW_WORK_PRESENTS];
+    if (gpu_ns == 0 && presents == 0)
+        return;
+    const struct ew_device_use use = {
+        .from_ns = tally->begin_ns,
+        .t_ns = t_ns,
+        .process = {.pid = process->pid,
+                    .has = gpu_ns != 0 ? ETWATCH_DEVICE_PROCESS_GPU_TIME : 0u,
+                    .gpu_ns = gpu_ns - process->gpu_given_ns},
+        .has_presents = presents != 0,
+        .presents = presents - process->presents_given,
+    };
+    process->gpu_given_ns = gpu_ns;
+    process->presents_given = presents;
+    tally->facts->use(tally->facts->ctx, &use);
+}
+
 /* from_zero: all counters 0, as if it had not run yet. */
 static void read_thread(struct ew_tally *tally, struct ew_tally_thread *thread,
                         enum ew_reading_kind kind, uint64_t t_ns, bool from_zero)
@@ -72,6 +97,8 @@ static void read_thread(struct ew_tally *tally, struct ew_tally_thread *thread,
     put_thread_gauges(tally, thread, reading);
     thread->flags |= EW_TT_REPORTED;
     tally->facts->reading(tally->facts->ctx, reading);
+    if ((thread->flags & EW_TT_OWN) != 0 && kind == EW_READING_FINAL)
+        emit_use(tally, thread->process, reading->t_ns);
 }
 
 static void list(struct ew_tally *tally, struct ew_tally_thread *thread)
@@ -193,6 +220,10 @@ void ew_facts_process(struct ew_tally *tally, struct ew_tally_process *process,
         fact.gauge_has = process->gauge_new;
         memcpy(fact.gauge, process->gauge, sizeof fact.gauge);
     } else {
+        if ((process->flags & EW_TP_REPORTED) == 0 && process->own != NULL) {
+            process->gpu_given_ns = process->own->cold->work[EW_WORK_GPU_NS];
+            process->presents_given = process->own->cold->work[EW_WORK_PRESENTS];
+        }
         process->flags |= EW_TP_REPORTED;
         process->gauge_new = 0;
     }
@@ -237,6 +268,8 @@ static void read_process(struct ew_tally *tally, struct ew_tally_process *proces
     }
     if ((reading.gauge_has | reading.counter_has) != 0 && (process->flags & EW_TP_ENDED) == 0)
         tally->facts->reading(tally->facts->ctx, &reading);
+    if ((process->flags & EW_TP_ENDED) == 0)
+        emit_use(tally, process, t_ns);
 }
 
 /* -------------------------------------------------------------------- intervals */
@@ -257,6 +290,7 @@ static bool is_busy(const struct ew_tally_cpu *cpu)
 /* Reads all threads and processes that were active, at t_ns. */
 static void read_all(struct ew_tally *tally, uint64_t t_ns)
 {
+    ew_graphics_charge(tally, t_ns);
     for (uint32_t i = 0; i < tally->cpu_count; i++)
         if (is_busy(&tally->cpus[i]))
             ew_run_charge(tally, &tally->cpus[i], t_ns);
@@ -335,6 +369,7 @@ void ew_facts_close(struct ew_tally *tally, uint64_t t_ns, bool happened)
 
 void ew_facts_finish(struct ew_tally *tally, uint64_t t_ns)
 {
+    ew_graphics_charge(tally, t_ns);
     for (uint32_t i = 0; i < tally->cpu_count; i++)
         ew_run_charge(tally, &tally->cpus[i], t_ns);
     if (tally->interval_ns != 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Internal interface between the files of the tally. threads.c and processes.c own the threads and
- * processes, run.c accounts CPU time, work.c counts faults, I/O and network, memory.c keeps gauges
- * and images, facts.c emits facts per interval, totals.c the totals at the end.
+ * processes, run.c accounts CPU time, work.c counts faults, I/O and network, graphics.c the time of
+ * GPUs, memory.c keeps gauges and images, facts.c emits facts per interval, totals.c the totals at
+ * the end.
  */
 #ifndef EW_TALLY_INTERNAL_H
 #define EW_TALLY_INTERNAL_H
@@ -105,6 +106,8 @@ enum ew_tally_work {
     EW_WORK_SAMPLES_EARLY, /* ... and samples taken before the sampling interval was known */
     EW_WORK_KERNEL_NS,     /* the kernel-mode share of both */
     EW_WORK_KERNEL_EARLY,
+    EW_WORK_GPU_NS, /* of the pseudo-thread, like ... */
+    EW_WORK_PRESENTS,
     EW_WORK_PMC, /* hardware counters, by their position in the event */
     EW_WORK_COUNT = EW_WORK_PMC + EW_PMC_MAX
 };
@@ -210,7 +213,8 @@ struct ew_tally_process {
     uint64_t user_ns, kernel_ns;
     bool faults_new; /* faults_minor was */
     uint64_t faults_minor;
-    struct ew_tally_sums ended; /* of ended threads */
+    uint64_t gpu_given_ns, presents_given; /* of the pseudo-thread's: emitted */
+    struct ew_tally_sums ended;            /* of ended threads */
 };
 
 enum { EW_IRQ_DEPTH = 32, EW_CPUS_MAX = 4096 };
@@ -322,6 +326,7 @@ struct ew_tally {
     struct ew_tally_irp *irps;
     struct ew_tally_gone *gone;
     struct ew_tally_images *images;
+    struct ew_tally_graphics *graphics; /* NULL: no event of a GPU so far */
     char scratch[8192];
     struct ew_tally_tids tids;
 };
@@ -427,6 +432,21 @@ void ew_memory_working_sets(struct ew_tally *tally, const struct ew_record *reco
                             const struct ew_event *event);
 void ew_memory_image(struct ew_tally *tally, const struct ew_event *event);
 void ew_memory_images_free(struct ew_tally_images *images);
+
+/* ----------------------------------------------------------------------- graphics.c */
+
+struct ew_tally_graphics;
+
+void ew_graphics_event(struct ew_tally *tally, const struct ew_event *event);
+/* Charges the work that runs now up to t_ns. */
+void ew_graphics_charge(struct ew_tally *tally, uint64_t t_ns);
+/* Events were lost: what runs is unknown. */
+void ew_graphics_lose(struct ew_tally *tally);
+/* GPU time is an estimate. */
+bool ew_graphics_is_unsure(const struct ew_tally *tally);
+/* All work belongs to known processes: the others did none. */
+bool ew_graphics_is_complete(const struct ew_tally *tally);
+void ew_graphics_free(struct ew_tally_graphics *graphics); /* may be NULL */
 
 /* -------------------------------------------------------------------------- facts.c */
 

@@ -352,6 +352,7 @@ static void end(struct ew_tally *tally, struct ew_tally_process *process, uint64
     if (tally->losses > process->losses)
         process->flags |= EW_TP_INCOMPLETE;
     process->end_ns = t_ns;
+    ew_graphics_charge(tally, t_ns);
     ew_threads_end_all(tally, process, t_ns);
     if ((process->flags & EW_TP_REPORTED) != 0)
         ew_facts_process(tally, process, EW_PROCESS_EXIT, t_ns);

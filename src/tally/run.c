@@ -103,6 +103,7 @@ void ew_run_lose(struct ew_tally *tally, uint16_t cpu, uint64_t t_ns, uint64_t c
     for (uint32_t i = 0; i < tally->cpu_count; i++)
         if (cpu == UINT16_MAX || cpu == i)
             lose_on(tally, &tally->cpus[i], t_ns);
+    ew_graphics_lose(tally);
     tally->lost += count;
     tally->losses++;
     tally->lost_ns = t_ns;

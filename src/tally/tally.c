@@ -106,6 +106,7 @@ void ew_tally_free(struct ew_tally *tally)
     ew_tally_map_done(&tally->learned);
     ew_tally_texts_done(&tally->texts);
     ew_memory_images_free(tally->images);
+    ew_graphics_free(tally->graphics);
     ew_free(tally->irps);
     ew_free(tally->gone);
     ew_free(tally);
@@ -116,12 +117,13 @@ void ew_tally_free(struct ew_tally *tally)
 static uint32_t class_of(uint8_t kind)
 {
     static const uint16_t classes[] = {
-        [EW_EVENT_SWITCH] = EW_TALLY_SWITCHES, [EW_EVENT_READY] = EW_TALLY_READY,
-        [EW_EVENT_SAMPLE] = EW_TALLY_SAMPLES,  [EW_EVENT_INTERRUPT] = EW_TALLY_INTERRUPTS,
-        [EW_EVENT_FAULT] = EW_TALLY_FAULTS,    [EW_EVENT_HARD_FAULT] = EW_TALLY_HARD_FAULTS,
-        [EW_EVENT_DISK_READ] = EW_TALLY_DISK,  [EW_EVENT_DISK_WRITE] = EW_TALLY_DISK,
-        [EW_EVENT_FILE_READ] = EW_TALLY_FILES, [EW_EVENT_FILE_WRITE] = EW_TALLY_FILES,
-        [EW_EVENT_NET_SEND] = EW_TALLY_NET,    [EW_EVENT_NET_RECEIVE] = EW_TALLY_NET,
+        [EW_EVENT_SWITCH] = EW_TALLY_SWITCHES,  [EW_EVENT_READY] = EW_TALLY_READY,
+        [EW_EVENT_SAMPLE] = EW_TALLY_SAMPLES,   [EW_EVENT_INTERRUPT] = EW_TALLY_INTERRUPTS,
+        [EW_EVENT_FAULT] = EW_TALLY_FAULTS,     [EW_EVENT_HARD_FAULT] = EW_TALLY_HARD_FAULTS,
+        [EW_EVENT_DISK_READ] = EW_TALLY_DISK,   [EW_EVENT_DISK_WRITE] = EW_TALLY_DISK,
+        [EW_EVENT_FILE_READ] = EW_TALLY_FILES,  [EW_EVENT_FILE_WRITE] = EW_TALLY_FILES,
+        [EW_EVENT_NET_SEND] = EW_TALLY_NET,     [EW_EVENT_NET_RECEIVE] = EW_TALLY_NET,
+        [EW_EVENT_PRESENT] = EW_TALLY_PRESENTS,
     };
     return kind < sizeof classes / sizeof classes[0] ? classes[kind] : 0;
 }
@@ -275,6 +277,17 @@ static void take_rare(struct ew_tally *tally, const struct ew_record *record,
     case EW_EVENT_PMC_NAMES:
     case EW_EVENT_PMC_DISTURBED:
         learn_pmc(tally, event);
+        break;
+    case EW_EVENT_GPU_DEVICE:
+    case EW_EVENT_GPU_CONTEXT:
+    case EW_EVENT_GPU_CONTEXT_END:
+    case EW_EVENT_GPU_QUEUE:
+    case EW_EVENT_GPU_PACKET:
+    case EW_EVENT_GPU_PACKET_END:
+    case EW_EVENT_GPU_SUBMIT:
+    case EW_EVENT_GPU_SUBMIT_END:
+        if (!tally->config.ignore_gpu)
+            ew_graphics_event(tally, event);
         break;
     case EW_EVENT_LOST:
         ew_run_lose(tally, UINT16_MAX, event->t_ns, 1,
@@ -493,6 +506,7 @@ void ew_tally_set_interval(struct ew_tally *tally, uint64_t at_ns, uint64_t inte
 
 void ew_tally_charge_running(struct ew_tally *tally, uint64_t t_ns)
 {
+    ew_graphics_charge(tally, t_ns);
     for (uint32_t i = 0; i < tally->cpu_count; i++)
         ew_run_charge(tally, &tally->cpus[i], t_ns);
 }

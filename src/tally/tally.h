@@ -50,6 +50,8 @@ enum ew_tally_class {
     EW_TALLY_NET = 1u << 8,
     EW_TALLY_THREADS = 1u << 9,
     EW_TALLY_PROCESSES = 1u << 10,
+    EW_TALLY_GPU = 1u << 11,
+    EW_TALLY_PRESENTS = 1u << 12,
 };
 
 struct ew_tally_config {
@@ -62,8 +64,9 @@ struct ew_tally_config {
     /* Facts: only if interval_ns is not 0. Interval ends are epoch_ns + n * interval_ns. */
     uint64_t epoch_ns;
     uint64_t interval_ns;
-    bool threads; /* readings also carry thread names and priorities */
-    bool images;  /* keep the list of images */
+    bool threads;    /* readings also carry thread names and priorities */
+    bool images;     /* keep the list of images */
+    bool ignore_gpu; /* something else counts GPU time */
     /* May be NULL. Called when all facts of the interval that ended at end_ns (after silence: of
      * all intervals up to it) have been emitted. A caller that cuts samples exactly here gets the
      * same samples no matter how the events arrive. */
@@ -174,6 +177,9 @@ enum ew_total_flag {
     EW_TOTAL_IDLE = 1u << 7,       /* the idle process: cpu_ns is the idle time of all CPUs */
     EW_TOTAL_UNKNOWN = 1u << 8,    /* threads without a known process; pid is EW_NO_ID */
     EW_TOTAL_REST = 1u << 9,       /* ended processes beyond the limit, merged; pid is EW_NO_ID */
+    EW_TOTAL_GPU = 1u << 10,       /* gpu_ns is known */
+    EW_TOTAL_GPU_ESTIMATED = 1u << 11,
+    EW_TOTAL_PRESENTS = 1u << 12, /* presents is known */
 };
 
 /* One process, or one of its threads, over its whole lifetime in the recording. Valid until the
@@ -193,7 +199,8 @@ struct ew_total {
     uint32_t counter_has, gauge_has;
     uint64_t counter[EW_COUNTER_COUNT];
     uint64_t gauge[EW_GAUGE_COUNT];
-    uint64_t samples; /* profile samples */
+    uint64_t samples;          /* profile samples */
+    uint64_t gpu_ns, presents; /* of processes */
 };
 
 /* In order of start; if threads is set, each process is followed by its threads. Stops at and

@@ -81,6 +81,20 @@ struct delivery {
     void *ctx;
 };
 
+/* Where some work has no known process, a process without any may have done it. */
+static void put_gpu(const struct ew_tally *tally, const struct ew_tally_sums *sums,
+                    struct ew_total *total)
+{
+    uint64_t gpu_ns = sums->work[EW_WORK_GPU_NS];
+    total->flags |= (tally->classes & EW_TALLY_PRESENTS) != 0 ? EW_TOTAL_PRESENTS : 0u;
+    total->presents = sums->work[EW_WORK_PRESENTS];
+    if ((tally->classes & EW_TALLY_GPU) == 0 || (gpu_ns == 0 && !ew_graphics_is_complete(tally)))
+        return;
+    total->flags |= EW_TOTAL_GPU;
+    total->flags |= ew_graphics_is_unsure(tally) ? EW_TOTAL_GPU_ESTIMATED : 0u;
+    total->gpu_ns = gpu_ns;
+}
+
 static int deliver(const struct delivery *to, struct ew_total *total,
                    const struct ew_tally_sums *sums)
 {
@@ -230,6 +244,7 @@ static int deliver_process(const struct delivery *to, const struct ew_tally_proc
     total.counter_has = tally->counter_has;
     ew_totals_counters(tally, &sums, total.counter);
     total.samples = sums.work[EW_WORK_SAMPLES];
+    put_gpu(tally, &sums, &total);
     total.flags |= ew_tally_estimates(tally) ? EW_TOTAL_CPU_ESTIMATED : 0u;
     fill_faults(tally, process, &sums, &total);
     int r = to->on_total(to->ctx, &total);

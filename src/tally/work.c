@@ -151,6 +151,16 @@ static struct ew_tally_thread *net_thread(struct ew_tally *tally, const struct e
     return process != NULL ? ew_threads_own(tally, process) : NULL;
 }
 
+/* ------------------------------------------------------------------------ presents */
+
+static struct ew_tally_thread *presenter(struct ew_tally *tally, const struct ew_record *record,
+                                         const struct ew_event *event)
+{
+    struct ew_tally_thread *thread = acting_thread(tally, record, event);
+    return thread != NULL && thread->process != NULL ? ew_threads_own(tally, thread->process)
+                                                     : thread;
+}
+
 /* ---------------------------------------------------------------------- events */
 
 static void fault(struct ew_tally *tally, const struct ew_record *record,
@@ -208,6 +218,10 @@ void ew_work_event(struct ew_tally *tally, const struct ew_record *record,
               event->kind == EW_EVENT_NET_SEND ? EW_WORK_NET_SENT_BYTES
                                                : EW_WORK_NET_RECEIVED_BYTES,
               event->u.net.bytes);
+        break;
+    case EW_EVENT_PRESENT:
+        ew_tally_saw(tally, EW_TALLY_PRESENTS);
+        count(tally, presenter(tally, record, event), event, EW_WORK_PRESENTS, 1);
         break;
     default:
         break;

@@ -10,7 +10,7 @@ import time
 
 from commandkit import UNDER_WINE, linux_only, running_process
 from lib import BUILD, cases, check, check_eq, check_in, end, main, run, skip, start, temp_dir, test
-from screenkit import ENTER, Screen, become, check_restored
+from screenkit import ENTER, LEAVE, Screen, become, check_restored
 
 
 def on_screen(arguments, body, **options):

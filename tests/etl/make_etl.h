@@ -35,6 +35,7 @@ struct make_kind {
 extern const struct make_kind make_plain_kinds[]; /* the last entry has no name */
 extern const struct make_kind make_content_kinds[];
 extern const struct make_kind make_user_kinds[];
+extern const struct make_kind make_graphics_kinds[];
 extern const struct make_kind make_wrong_kinds[];
 extern const struct make_kind make_damage_kinds[];
 extern const struct make_kind make_names_kinds[];

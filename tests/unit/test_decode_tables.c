@@ -172,6 +172,12 @@ TEST(events_of_dotnet_and_graphics_are_decoded)
          "Microsoft-Windows-DxgKrnl/QueuePacket/Start",
          "hContext=0x1 PacketType=3:MMIOFLIP_COMMAND_BUFFER SubmitSequence=7 DmaBufferSize=4096 "
          "AllocationListSize=0 PatchLocationListSize=0 bPresent=true hDmaBuffer=0x2"},
+        {DXGKRNL, 175, 1, 4,
+         BYTES("\x01\0\0\0\x02\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x06\0\0\0\x07\0\0\0\x08\0\0\0"),
+         "Microsoft-Windows-DxgKrnl/DmaPacket/Start",
+         "hContext=0x1 hQueuePacketContext=0x2 PacketType=0:RENDER_COMMAND_BUFFER "
+         "uliSubmissionId=5 "
+         "ulQueueSubmitSequence=6 pDmaBuffer=0x7 QuantumStatus=8"},
     };
     check_rows(rows, sizeof rows / sizeof rows[0]);
 }

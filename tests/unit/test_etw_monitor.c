@@ -6,6 +6,7 @@
  */
 #include "test.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #ifndef _WIN32
 #include <unistd.h>
@@ -130,6 +131,182 @@ TEST(events_of_a_session_become_samples)
     struct etw_emulator_counts counts;
     etw_emulator_counts(emulator, &counts);
     CHECK_EQ_UINT(counts.sessions, 0);
+    etwatch_monitor_free(monitor);
+    etw_emulator_free(emulator);
+}
+
+/* ------------------------------------------------------- a sensor next to GPU events */
+
+static bool sensor_probe(const struct ew_sensor_config *config, struct ew_error *reterr)
+{
+    (void)config;
+    (void)reterr;
+    return true;
+}
+
+static int sensor_open(const struct ew_sensor_config *config, void **ret_state,
+                       struct ew_error *reterr)
+{
+    (void)config;
+    (void)reterr;
+    *ret_state = NULL;
+    return 0;
+}
+
+static void sensor_close(void *state)
+{
+    (void)state;
+}
+
+/* This process uses a GPU all the time, from then on. */
+static atomic_bool sensor_begins;
+
+static int sensor_read(void *state, uint64_t now_ns, struct ew_sensor_batch *batch,
+                       struct ew_error *reterr)
+{
+    struct ew_device_reading *reading = ew_sensor_add_device(batch);
+    struct ew_device_use *use = NULL;
+    (void)state;
+    (void)reterr;
+    if (reading == NULL)
+        return ETWATCH_ENOMEM;
+    reading->kind = ETWATCH_DEVICE_GPU;
+    reading->t_ns = now_ns;
+    if (!atomic_load(&sensor_begins) || (use = ew_sensor_add_use(batch)) == NULL)
+        return 0;
+    use->t_ns = now_ns;
+    use->from_ns = now_ns - 1000000;
+    use->process.pid = test_own_pid();
+    use->process.has = ETWATCH_DEVICE_PROCESS_GPU_TIME | ETWATCH_DEVICE_PROCESS_MEMORY;
+    use->process.gpu_ns = 1000000;
+    use->process.memory_bytes = 4096;
+    return 0;
+}
+
+static const struct ew_sensor_ops sensor = {
+    .name = "fake",
+    .kinds = 1u << ETWATCH_DEVICE_GPU,
+    .min_period_ns = 1000000,
+    .metrics = {{UINT64_C(1) << ETWATCH_M_gpu_ns | UINT64_C(1) << ETWATCH_M_gpu_memory_bytes}},
+    .estimated = {{UINT64_C(1) << ETWATCH_M_gpu_ns}},
+    .probe = sensor_probe,
+    .open = sensor_open,
+    .close = sensor_close,
+    .read = sensor_read,
+};
+
+struct used {
+    uint64_t gpu_ns, memory_bytes;
+};
+
+static void on_used(void *ctx, const struct etwatch_samples *batch)
+{
+    struct used *used = ctx;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct etwatch_sample *s = etwatch_sample_at(batch, i);
+        if (s->type != ETWATCH_TYPE_SAMPLE)
+            continue;
+        used->gpu_ns += etwatch_sample_has(s, ETWATCH_M_gpu_ns) ? s->gpu_ns : 0;
+        if (etwatch_sample_has(s, ETWATCH_M_gpu_memory_bytes))
+            used->memory_bytes = s->gpu_memory_bytes;
+    }
+}
+
+TEST(gpu_time_comes_from_a_sensor_or_from_events_but_not_from_both)
+{
+    static const struct ew_sensor_ops *const list[] = {&sensor, NULL};
+    for (int events = 0; events < 2; events++) {
+        struct used used = {0};
+        struct etwatch_monitor *monitor = NULL;
+        uint32_t pid = test_own_pid();
+        struct etwatch_config config = {.size = sizeof config,
+                                        .source = ETWATCH_SOURCE_POLL,
+                                        .flags = ETWATCH_CONFIG_NO_BUDGET,
+                                        .hz = 50,
+                                        .pids = &pid,
+                                        .pid_count = 1};
+        const struct etwatch_callbacks callbacks = {
+            .size = sizeof callbacks, .ctx = &used, .on_samples = on_used};
+        test_row(events ? "events" : "sensor");
+        atomic_store(&sensor_begins, false);
+        CHECK_EQ_INT(etwatch_metrics_named("gpu_ns", &config.metrics), 0);
+        etwatch_metric_set_add(&config.metrics, ETWATCH_M_cpu_ns);
+        etwatch_metric_set_add(&config.metrics, ETWATCH_M_gpu_memory_bytes);
+        CHECK_EQ_INT(etwatch_monitor_new(&config, &callbacks, &monitor, NULL), 0);
+        monitor->sensor_ops = list;
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        CHECK(!monitor->source_counts_gpu);
+        monitor->source_counts_gpu = events != 0;
+        atomic_store(&sensor_begins, true);
+        for (int i = 0; i < 1000 && used.memory_bytes == 0; i++)
+            CHECK(etwatch_monitor_poll(monitor, 20, NULL) >= 0);
+        CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+        etwatch_monitor_free(monitor);
+        CHECK_EQ_UINT(used.memory_bytes, 4096);
+        CHECK_EQ_INT(used.gpu_ns > 0, !events);
+    }
+}
+
+TEST(a_session_with_the_graphics_kernel_counts_gpu_time)
+{
+    static const struct ew_sensor_ops *const list[] = {&sensor, NULL};
+    static const struct ew_etw_provider dxgkrnl = {.guid = {0x5a, 0xc4, 0x2e, 0x80, 0x99, 0x1e,
+                                                            0x83, 0x4b, 0x99, 0x20, 0x87, 0xc9,
+                                                            0x82, 0x77, 0xba, 0x9d}};
+    for (uint32_t providers = 0; providers < 2; providers++) {
+        struct etw_emulator_session session = {0};
+        struct etw_emulator *emulator =
+            etw_emulator_new(&(struct etw_emulator_config){.os_build = 19045, .cpu_count = 2});
+        struct ew_etw_config etw = {
+            .api = etw_emulator_api(emulator),
+            .session = {.providers = &dxgkrnl, .provider_count = providers}};
+        struct etwatch_monitor *monitor = NULL;
+        struct etwatch_config config = {.size = sizeof config,
+                                        .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET};
+        etwatch_metric_set_add(&config.metrics, ETWATCH_M_gpu_ns);
+        etwatch_metric_set_add(&config.metrics, ETWATCH_M_presents);
+        CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
+        monitor->etw = &etw;
+        monitor->sensor_ops = list;
+        CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+        CHECK_EQ_UINT(monitor->source_counts_gpu, providers);
+        struct etwatch_meta meta = meta_of(monitor);
+        CHECK(etwatch_metric_set_has(&meta.available, ETWATCH_M_gpu_ns));
+        CHECK(etwatch_metric_set_has(&meta.available, ETWATCH_M_presents));
+        CHECK(etwatch_metric_set_has(&meta.estimated, ETWATCH_M_gpu_ns)); /* it may have queues */
+        CHECK(etw_emulator_session(emulator, "etwatch-watch", &session));
+        CHECK_EQ_UINT(session.providers, 2 + providers);
+        CHECK_EQ_UINT(session.filters, 2); /* presents by their numbers */
+        CHECK_EQ_UINT(session.captures, providers);
+        CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
+        etwatch_monitor_free(monitor);
+        etw_emulator_free(emulator);
+    }
+}
+
+TEST(a_windows_that_refuses_the_providers_of_presents_has_the_rest)
+{
+    struct etw_emulator_session session = {0};
+    struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){
+        .os_build = 19045,
+        .cpu_count = 2,
+        .fault = {.call = ETW_CALL_ENABLE, .code = EW_WIN_ACCESS_DENIED}});
+    struct ew_etw_config etw = {.api = etw_emulator_api(emulator)};
+    struct etwatch_monitor *monitor = NULL;
+    struct etwatch_config config = {.size = sizeof config,
+                                    .flags = ETWATCH_CONFIG_ALL | ETWATCH_CONFIG_NO_BUDGET};
+    etwatch_metric_set_add(&config.metrics, ETWATCH_M_cpu_ns);
+    etwatch_metric_set_add(&config.metrics, ETWATCH_M_presents);
+    CHECK_EQ_INT(etwatch_monitor_new(&config, NULL, &monitor, NULL), 0);
+    monitor->etw = &etw;
+    CHECK_EQ_INT(etwatch_monitor_open(monitor, NULL), 0);
+    struct etwatch_meta meta = meta_of(monitor);
+    CHECK_EQ_UINT(meta.source, ETWATCH_SOURCE_ETW);
+    CHECK(etwatch_metric_set_has(&meta.available, ETWATCH_M_cpu_ns));
+    CHECK(!etwatch_metric_set_has(&meta.available, ETWATCH_M_presents));
+    CHECK(etw_emulator_session(emulator, "etwatch-watch", &session));
+    CHECK_EQ_UINT(session.providers, 0);
+    CHECK_EQ_INT(etwatch_monitor_stop(monitor), 0);
     etwatch_monitor_free(monitor);
     etw_emulator_free(emulator);
 }

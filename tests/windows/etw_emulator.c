@@ -322,11 +322,17 @@ static uint32_t enable(void *ctx, uint64_t handle, const uint8_t provider[16], u
     if (rc == 0) {
         note_change(emulator, session);
         session->seen.providers += code == EW_ETW_ENABLE_PROVIDER;
+        session->seen.captures += code == EW_ETW_CAPTURE_STATE;
         session->seen.keywords |= any;
         session->seen.filters += parameters == NULL ? 0 : parameters->filter_count;
         /* Older kernels have no such provider: enabling it succeeds and has no effect. */
         if (system < ETW_GATE_PROVIDERS && os_build(emulator) >= 20348)
             session->enabled.keywords[system] = code == EW_ETW_ENABLE_PROVIDER ? any : 0;
+        uint32_t bit = 1u << etw_gate_manifest(provider);
+        if (code == EW_ETW_ENABLE_PROVIDER)
+            session->enabled.manifests |= bit;
+        else if (code == EW_ETW_DISABLE_PROVIDER)
+            session->enabled.manifests &= ~bit;
         atomic_fetch_add(&emulator->changes, 1);
     }
     ew_mutex_unlock(emulator->lock);

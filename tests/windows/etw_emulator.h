@@ -148,7 +148,7 @@ void etw_emulator_counts(struct etw_emulator *emulator, struct etw_emulator_coun
 struct etw_emulator_session {
     uint32_t buffer_kb, min_buffers, max_buffers, log_mode, enable_flags, stack_count;
     uint64_t keywords; /* of all enabled providers together, ever */
-    uint32_t providers, filters;
+    uint32_t providers, filters, captures;
     uint32_t counters[8], counter_count; /* numbers of sources */
     bool counted_switches;
 };

@@ -253,20 +253,38 @@ static void write_event(struct feed *feed, uint16_t cpu, uint64_t t_raw, const v
 
 /* ------------------------------------------------------------------- event by event */
 
+static void update_enabled(struct feed *feed)
+{
+    struct etw_emulator *emulator = feed->emulator;
+    uint32_t changes = atomic_load_explicit(&emulator->changes, memory_order_acquire);
+    if (changes == feed->changes)
+        return;
+    ew_mutex_lock(emulator->lock);
+    if (emulator_goes_on(emulator, feed->trace))
+        feed->enabled = emulator->sessions[feed->trace->session].enabled;
+    ew_mutex_unlock(emulator->lock);
+    feed->changes = changes;
+}
+
+/* Whether the session has enabled the provider of an event that is not of the kernel. */
+static bool manifest_passes(struct feed *feed, const struct ew_record *record)
+{
+    uint32_t manifest = record->kind == EW_RECORD_MANIFEST && record->provider != NULL
+                            ? etw_gate_manifest(record->provider)
+                            : ETW_GATE_MANIFESTS;
+    if (manifest == ETW_GATE_MANIFESTS || feed->emulator->config.own_mask)
+        return true;
+    update_enabled(feed);
+    return (feed->enabled.manifests >> manifest & 1) != 0;
+}
+
 /* Whether the session has enabled such events. */
 static bool passes(struct feed *feed, uint8_t group, uint8_t opcode)
 {
     struct etw_emulator *emulator = feed->emulator;
-    uint32_t changes = atomic_load_explicit(&emulator->changes, memory_order_acquire);
     if (emulator->config.own_mask)
         return !feed->has_mask || etw_gate_mask_passes(feed->mask, group, opcode);
-    if (changes != feed->changes) {
-        ew_mutex_lock(emulator->lock);
-        if (emulator_goes_on(emulator, feed->trace))
-            feed->enabled = emulator->sessions[feed->trace->session].enabled;
-        ew_mutex_unlock(emulator->lock);
-        feed->changes = changes;
-    }
+    update_enabled(feed);
     return etw_gate_passes(&feed->enabled, emulator_build(emulator), group, opcode);
 }
 
@@ -320,7 +338,8 @@ static void feed_record(struct feed *feed, const struct ew_record *record)
 {
     bool marks = feed->emulator->config.lose_marks;
     if (record->kind == EW_RECORD_LOSS ||
-        (record->kind == EW_RECORD_KERNEL && !passes(feed, record->group, record->opcode)))
+        (record->kind == EW_RECORD_KERNEL && !passes(feed, record->group, record->opcode)) ||
+        !manifest_passes(feed, record))
         return;
     bool lost = is_lost(feed);
     if (feed->ticks != 0)

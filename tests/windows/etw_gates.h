@@ -14,12 +14,13 @@
 
 #include "model/record.h"
 
-enum { ETW_GATE_PROVIDERS = 7 };
+enum { ETW_GATE_PROVIDERS = 7, ETW_GATE_MANIFESTS = 3 };
 
 /* What a session has enabled. */
 struct etw_enabled {
     uint32_t flags;
     uint64_t keywords[ETW_GATE_PROVIDERS];
+    uint32_t manifests; /* bit etw_gate_manifest */
 };
 
 /* Where a row comes from. */
@@ -46,6 +47,9 @@ extern const uint8_t etw_gate_guid[ETW_GATE_PROVIDERS][16];
 
 /* The index of a system provider, or ETW_GATE_PROVIDERS. */
 uint32_t etw_gate_provider(const uint8_t guid[16]);
+/* The same for the manifest providers that are gated: DxgKrnl, DXGI and Direct3D 9. Events of
+ * others are always delivered. */
+uint32_t etw_gate_manifest(const uint8_t guid[16]);
 /* Whether a session with this gets such an event. Events without a row (headers, configuration)
  * pass. */
 bool etw_gate_passes(const struct etw_enabled *enabled, uint32_t os_build, uint8_t group,

@@ -253,6 +253,14 @@ struct event_id_filter {
     uint16_t ids[EVENT_IDS_MAX];
 };
 
+/* The graphics kernel describes its devices and contexts when they are made, and on request. */
+static bool has_state(const uint8_t provider[16])
+{
+    static const uint8_t dxgkrnl[16] = {0x5a, 0xc4, 0x2e, 0x80, 0x99, 0x1e, 0x83, 0x4b,
+                                        0x99, 0x20, 0x87, 0xc9, 0x82, 0x77, 0xba, 0x9d};
+    return memcmp(provider, dxgkrnl, sizeof dxgkrnl) == 0;
+}
+
 static uint32_t enable_provider(const struct ew_etw_session *session,
                                 const struct ew_etw_provider *provider)
 {
@@ -275,9 +283,14 @@ static uint32_t enable_provider(const struct ew_etw_session *session,
     }
     if (parameters.filter_count == 0)
         parameters.filters = NULL;
-    return session->api->enable(
+    uint32_t rc = session->api->enable(
         session->api->ctx, session->handle, provider->guid, EW_ETW_ENABLE_PROVIDER,
         provider->level == 0 ? LEVEL_VERBOSE : provider->level, provider->keywords, 0, &parameters);
+    /* Without it the contexts that exist already are unknown, no more. */
+    if (rc == 0 && has_state(provider->guid))
+        (void)session->api->enable(session->api->ctx, session->handle, provider->guid,
+                                   EW_ETW_CAPTURE_STATE, 0, 0, 0, NULL);
+    return rc;
 }
 
 /* ----------------------------------------------------------------- machine-wide */

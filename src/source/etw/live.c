@@ -39,6 +39,7 @@ struct live {
     struct etwatch_metric_set metrics; /* requested */
     struct ew_pmc_map pmc;             /* hardware counters that switches carry */
     bool lists_cycles;                 /* switches carry no cycles, but the process list has them */
+    struct ew_etw_provider *providers; /* those requested, and those of graphics; may be NULL */
     bool selection_changed;            /* a pid was added: it is emitted if it is already running */
 };
 
@@ -61,6 +62,31 @@ static const struct {
     {EW_ETW_DISK, EW_KIND(DISK_READ) | EW_KIND(DISK_WRITE), EW_TALLY_DISK},
     {EW_ETW_FILE_IO_INIT, EW_KIND(FILE_READ) | EW_KIND(FILE_WRITE), EW_TALLY_FILES},
     {EW_ETW_NETWORK, EW_KIND(NET_SEND) | EW_KIND(NET_RECEIVE), EW_TALLY_NET},
+};
+
+/* Providers of graphics, and what they give. Presents are few; packets of the GPU are many, and
+ * counters have the same time (sensor/wddm.c), so they are counted only if they are enabled
+ * anyway. */
+enum { DXGKRNL, DXGI, D3D9, GRAPHICS_COUNT };
+static const struct {
+    uint8_t guid[16];
+    uint64_t kinds;
+    uint16_t present_ids[2]; /* the events that are needed */
+    uint32_t present_id_count;
+} graphics[GRAPHICS_COUNT] = {
+    [DXGKRNL] = {.guid = {0x5a, 0xc4, 0x2e, 0x80, 0x99, 0x1e, 0x83, 0x4b, 0x99, 0x20, 0x87, 0xc9,
+                          0x82, 0x77, 0xba, 0x9d},
+                 .kinds = EW_KIND(GPU_PACKET) | EW_KIND(GPU_SUBMIT) | EW_KIND(GPU_QUEUE)},
+    [DXGI] = {.guid = {0x36, 0xc0, 0x11, 0xca, 0x02, 0x01, 0x2d, 0x4a, 0xa6, 0xad, 0xf0, 0x3c, 0xfe,
+                       0xd5, 0xd3, 0xc9},
+              .kinds = EW_KIND(PRESENT),
+              .present_ids = {42, 55},
+              .present_id_count = 2},
+    [D3D9] = {.guid = {0x0a, 0xca, 0x3a, 0x78, 0x0e, 0x79, 0x7f, 0x4d, 0x84, 0x51, 0xaa, 0x85, 0x05,
+                       0x11, 0xc6, 0xb9},
+              .kinds = EW_KIND(PRESENT),
+              .present_ids = {1},
+              .present_id_count = 1},
 };
 
 /*
@@ -121,6 +147,14 @@ static void update_counters(struct live *live)
     etwatch_metric_set_add(&live->ops.estimated, ETWATCH_M_cycles);
 }
 
+static bool has_provider(const struct ew_etw_session_config *session, const uint8_t guid[16])
+{
+    for (uint32_t i = 0; i < session->provider_count; i++)
+        if (memcmp(session->providers[i].guid, guid, 16) == 0)
+            return true;
+    return false;
+}
+
 static uint32_t update_available(struct live *live)
 {
     uint32_t kernel = ew_etw_consumer_kernel(live->consumer);
@@ -131,6 +165,9 @@ static uint32_t update_available(struct live *live)
             kinds |= gives[i].kinds;
             classes |= gives[i].classes;
         }
+    for (uint32_t i = 0; i < GRAPHICS_COUNT; i++)
+        if (has_provider(&live->config.session, graphics[i].guid))
+            kinds |= graphics[i].kinds;
     live->ops.available = ew_accounting_available(kinds);
     live->ops.estimated = ew_accounting_estimated(kinds);
     if (live->list_sync != NULL)
@@ -156,6 +193,7 @@ static void close_live(struct ew_source *source)
     ew_etw_list_sync_free(live->list_sync);
     ew_accounting_done(&live->accounting);
     ew_startup_buffer_done(&live->startup);
+    ew_free(live->providers);
     ew_free(live);
 }
 
@@ -183,6 +221,48 @@ static void open_list_sync(struct live *live, const struct etwatch_metric_set *m
     (void)ew_etw_list_sync_new(&system, live->started_ns, &live->list_sync);
 }
 
+/* Presents are logged by providers of their own. */
+static int add_present_providers(struct live *live, struct ew_error *reterr)
+{
+    struct ew_etw_session_config *session = &live->config.session;
+    live->providers = ew_calloc(session->provider_count + GRAPHICS_COUNT, sizeof *live->providers);
+    if (live->providers == NULL)
+        return ew_error_set(reterr, ETWATCH_ENOMEM, 0, "out of memory");
+    if (session->provider_count > 0)
+        memcpy(live->providers, session->providers,
+               session->provider_count * sizeof *live->providers);
+    uint32_t count = session->provider_count;
+    for (uint32_t i = DXGI; i < GRAPHICS_COUNT; i++) {
+        if (has_provider(session, graphics[i].guid))
+            continue;
+        struct ew_etw_provider *provider = &live->providers[count++];
+        memcpy(provider->guid, graphics[i].guid, sizeof provider->guid);
+        provider->event_ids = graphics[i].present_ids;
+        provider->event_id_count = graphics[i].present_id_count;
+    }
+    session->providers = live->providers;
+    session->provider_count = count;
+    return 0;
+}
+
+/* A Windows that refuses the providers of presents still has everything else. */
+static int open_consumer(struct live *live, struct ew_error *reterr)
+{
+    const struct ew_etw_session_config requested = live->config.session;
+    bool presents =
+        live->config.attach == NULL && etwatch_metric_set_has(&live->metrics, ETWATCH_M_presents);
+    int rc = presents ? add_present_providers(live, reterr) : 0;
+    if (rc == 0)
+        rc = ew_etw_consumer_open(&live->config, &live->consumer, reterr);
+    if (rc != ETWATCH_EOS && rc != ETWATCH_EINVAL && rc != ETWATCH_EPERM)
+        return rc;
+    if (!presents || live->config.session.provider_count == requested.provider_count)
+        return rc;
+    live->config.session = requested;
+    struct ew_error again = {0};
+    return ew_etw_consumer_open(&live->config, &live->consumer, &again) == 0 ? 0 : rc;
+}
+
 static int open_live(const struct ew_source_config *config, struct ew_source **ret_source,
                      struct ew_error *reterr)
 {
@@ -201,7 +281,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
     live->metrics = config->metrics;
     /* Only if requested: counters make every switch event longer. */
     live->config.session.counters |= ew_pmc_counters_of(&config->metrics);
-    rc = ew_etw_consumer_open(&live->config, &live->consumer, reterr);
+    rc = open_consumer(live, reterr);
     if (rc == 0) {
         struct ew_tally_config own = {
             .cpu_count = ew_etw_consumer_cpu_count(live->consumer),
@@ -209,6 +289,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
             .epoch_ns = config->epoch_ns,
             .clock_ctx = live->consumer,
             .raw_to_ns = raw_to_ns,
+            .ignore_gpu = !has_provider(&live->config.session, graphics[DXGKRNL].guid),
         };
         open_list_sync(live, &config->metrics);
         live->pmc = own.pmc = ew_etw_consumer_pmc(live->consumer)->map;
