@@ -143,6 +143,21 @@ static int make_zeroed(const struct make_options *o, struct make_output *output)
     return put_memory(output, &memory, rc);
 }
 
+/* A buffer in the middle is not in the file. */
+static int make_cut(const struct make_options *o, struct make_output *output)
+{
+    struct etl_memory memory = {0};
+    int rc = in_memory(o, &memory);
+    uint32_t size;
+    if (rc < 0)
+        return rc;
+    memcpy(&size, memory.bytes, sizeof size);
+    size_t middle = memory.size / size / 2 * size, behind = middle + size;
+    memmove(memory.bytes + middle, memory.bytes + behind, memory.size - behind);
+    memory.size -= size;
+    return put_memory(output, &memory, rc);
+}
+
 /* Another recording follows in the same file. */
 static int make_appended(const struct make_options *o, struct make_output *output)
 {
@@ -159,6 +174,7 @@ const struct make_kind make_wrong_kinds[] = {
     {"owners", "the payload names another process than the header", make_owners},
     {"cleared-counters", "a process exits with counters that are cleared", make_cleared},
     {"damaged-zeroed", "a buffer in the middle is all zero", make_zeroed},
+    {"damaged-cut", "a buffer in the middle is not in the file", make_cut},
     {"damaged-appended", "another recording follows in the same file", make_appended},
     {NULL, NULL, NULL},
 };
