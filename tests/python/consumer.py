@@ -379,7 +379,7 @@ print(rows, *names)
         result = run(["-c", program.replace("PATH", repr(recording(folder)))], program=python(),
                      env={**os.environ, "PYTHONPATH": PACKAGE})
         check_eq(result.out.split(), [str(EVENTS), "t_ns", "cpu", "pid", "tid", "name", "provider", "event", "id", "opcode",
-                                      "version", "header_pid", "header_tid", "fields"][:len(result.out.split())], result.err)
+                                      "version", "header_pid", "header_tid", "state", "fields"][:len(result.out.split())], result.err)
 
 
 @test
