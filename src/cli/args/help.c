@@ -28,6 +28,7 @@ static const char program_help[] =
     "  etwatch metrics                        list every metric with its unit and exactness\n"
     "  etwatch config --show                  print the effective configuration\n"
     "  etwatch sessions                       list the ETW sessions (Windows)\n"
+    "  etwatch service install FILE           keep a recording running (Windows)\n"
     "\n"
     "'etwatch COMMAND --help' shows the options of a command, 'etwatch --version' the version.\n"
     "Data goes to standard output, messages to standard error. Exit status: that of CMD for run\n"
@@ -127,6 +128,21 @@ static const char sessions_help[] = "usage: etwatch sessions [options]\n"
                                     "\n"
                                     "  etwatch sessions\n"
                                     "  etwatch sessions --cleanup\n";
+
+static const char service_help[] =
+    "usage: etwatch service install FILE | remove | run FILE\n"
+    "\n"
+    "Keeps a recording running on Windows, from boot on. FILE has the options of record, one per "
+    "line;\n"
+    "it needs output, and ring or rotate. install creates and starts the service etwatch, which "
+    "runs as\n"
+    "LocalService with the one privilege that kernel events need; remove stops and deletes it. "
+    "run is\n"
+    "what the service manager starts. The ring is written when it stops, at --trigger, and by\n"
+    "`sc control etwatch 200`.\n"
+    "\n"
+    "  etwatch service install C:\\etwatch\\ring.conf\n"
+    "  etwatch service remove\n";
 
 static const char waits_help[] =
     "usage: etwatch waits [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | FILE)\n"
@@ -234,6 +250,8 @@ static const char *intro_of(enum ew_command command)
         return record_help;
     case EW_CMD_SESSIONS:
         return sessions_help;
+    case EW_CMD_SERVICE:
+        return service_help;
     case EW_CMD_WAITS:
         return waits_help;
     case EW_CMD_ONNX:
