@@ -98,6 +98,11 @@ class TraceEvent:
         return int(self._row["version"])
 
     @property
+    def state(self) -> str:
+        """What is known of it: "decoded", "partly" (its name only) or "raw" (neither name nor fields)."""
+        return str(self._row["state"])
+
+    @property
     def fields(self) -> Dict[str, Any]:
         """The decoded fields by their documented names."""
         if self._fields is None:

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/event_state.h"
 #include "sink/fields.h"
 
 _Static_assert(EW_WHICH_COUNT <= 32, "one entry for each");
@@ -328,6 +329,7 @@ int ew_arrow_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout
         [EW_RECORD_VERSION] = {"version", EW_COLUMN_U8, false},
         [EW_RECORD_HEADER_PID] = {"header_pid", EW_COLUMN_U32, true},
         [EW_RECORD_HEADER_TID] = {"header_tid", EW_COLUMN_U32, true},
+        [EW_RECORD_STATE] = {"state", EW_COLUMN_DICT, false},
     };
     return make_layout(specs, COUNT(specs), flags, batch_rows, ret_layout);
 }
@@ -350,6 +352,7 @@ void ew_arrow_record_rows_put(struct ew_columns *columns, const struct etwatch_t
         ew_columns_u32(columns, EW_RECORD_HEADER_PID, event->header_pid);
         ew_columns_u32(columns, EW_RECORD_HEADER_TID, event->header_tid);
     }
+    ew_columns_dict(columns, EW_RECORD_STATE, ew_event_state_name(ew_event_state(event->flags)));
 }
 
 /* ------------------------------------------------------- classes and images */
@@ -360,7 +363,7 @@ int ew_class_rows_init(struct ew_columns *columns, uint32_t batch_rows)
         {"provider", EW_COLUMN_DICT, true}, {"event", EW_COLUMN_DICT, true},
         {"id", EW_COLUMN_U32, false},       {"opcode", EW_COLUMN_U32, false},
         {"version", EW_COLUMN_U32, false},  {"count", EW_COLUMN_I64, false},
-        {"decoded", EW_COLUMN_BOOL, false},
+        {"decoded", EW_COLUMN_BOOL, false}, {"state", EW_COLUMN_DICT, true},
     };
     return make_columns(specs, COUNT(specs), 0, batch_rows, columns);
 }
@@ -376,6 +379,7 @@ void ew_class_rows_put(struct ew_columns *columns, const struct etwatch_trace_cl
     ew_columns_u32(columns, 4, klass->version);
     ew_columns_u64(columns, 5, klass->count);
     ew_columns_bool(columns, 6, klass->decoded != 0);
+    ew_columns_dict(columns, 7, ew_event_state_name(klass->state));
     ew_columns_end(columns);
 }
 

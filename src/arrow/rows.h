@@ -49,6 +49,7 @@ enum ew_record_column {
     EW_RECORD_VERSION,
     EW_RECORD_HEADER_PID,
     EW_RECORD_HEADER_TID,
+    EW_RECORD_STATE,
     EW_RECORD_COLUMNS,
 };
 int ew_arrow_record_layout(uint32_t flags, uint32_t batch_rows, struct ew_layout **ret_layout);

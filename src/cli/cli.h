@@ -44,6 +44,7 @@ int ew_cmd_report(const struct ew_options *options);
 int ew_cmd_run(const struct ew_options *options);
 int ew_cmd_serve(const struct ew_options *options);
 int ew_cmd_sessions(const struct ew_options *options);
+int ew_cmd_service(const struct ew_options *options);
 int ew_cmd_stat(const struct ew_options *options);
 int ew_cmd_top(const struct ew_options *options);
 int ew_cmd_waits(const struct ew_options *options);
@@ -65,6 +66,9 @@ void ew_print_error(const char *format, ...) EW_PRINTF(1, 2);
 void ew_print_info(const struct ew_options *options, const char *format, ...) EW_PRINTF(2, 3);
 /* Says, also with -q, that the system refused the filter; confined: of ew_os_confine_reader etc. */
 void ew_print_if_unconfined(int confined);
+/* Messages go to this function instead, without the name of the program and the line end; NULL: to
+ * standard error. Set before other threads print. */
+void ew_messages_to(void (*write)(void *ctx, const char *line), void *ctx);
 /* The exit code for an error code of the library. */
 int ew_exit_code(int rc);
 /* Prints the error of a library call with its fix. An exit code. */

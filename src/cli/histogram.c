@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/event_state.h"
 #include "base/hash.h"
 
 enum { FIRST_SIZE = 64 };
@@ -92,9 +93,7 @@ int ew_histogram_add(struct ew_histogram *histogram, const struct etwatch_trace_
         .opcode = event->opcode,
         .version = event->version,
         .decoded = (event->flags & ETWATCH_TRACE_DECODED) != 0,
-        .state = (event->flags & ETWATCH_TRACE_DECODED) != 0 ? ETWATCH_CLASS_DECODED
-                 : (event->flags & ETWATCH_TRACE_NAMED) != 0 ? ETWATCH_CLASS_PARTLY
-                                                             : ETWATCH_CLASS_RAW,
+        .state = ew_event_state(event->flags),
         .count = 1,
         .provider = ew_strdup(event->provider),
         .event = ew_strdup(event->event),

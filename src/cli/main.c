@@ -52,6 +52,8 @@ static int run_command(const struct ew_options *options)
         return ew_cmd_record(options);
     case EW_CMD_SESSIONS:
         return ew_cmd_sessions(options);
+    case EW_CMD_SERVICE:
+        return ew_cmd_service(options);
     case EW_CMD_WAITS:
         return ew_cmd_waits(options);
     case EW_CMD_ONNX:

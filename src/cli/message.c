@@ -12,6 +12,15 @@
 #include "base/buf.h"
 #include "cli/cli.h"
 
+static void (*write_line)(void *ctx, const char *line);
+static void *write_ctx;
+
+void ew_messages_to(void (*write)(void *ctx, const char *line), void *ctx)
+{
+    write_line = write;
+    write_ctx = ctx;
+}
+
 static void print(const char *format, va_list args)
 {
     char line[1200];
@@ -19,7 +28,12 @@ static void print(const char *format, va_list args)
     struct ew_buf safe;
     ew_buf_init(&safe, 0, NULL, NULL);
     (void)ew_buf_screen(&safe, line, strlen(line), sizeof line);
-    (void)fprintf(stderr, "etwatch: %.*s\n", (int)safe.len, safe.len > 0 ? safe.data : "");
+    ew_buf_char(&safe, '\0');
+    const char *text = safe.error == 0 ? safe.data : "";
+    if (write_line != NULL)
+        write_line(write_ctx, text);
+    else
+        (void)fprintf(stderr, "etwatch: %s\n", text);
     ew_buf_done(&safe);
 }
 

@@ -8,6 +8,7 @@
  * is forwarded.
  */
 #include "cli/cli.h"
+#include "cli/service.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 /* When a console closes, Windows ends the process after this time. */
 enum { CLOSE_GRACE_MS = 5000 };
 
-static volatile LONG ending, ending_count;
+static volatile LONG ending, ending_count, user_request;
 
 static int number_of(DWORD event)
 {
@@ -30,10 +31,23 @@ static int number_of(DWORD event)
     }
 }
 
+void ew_signals_request(int number)
+{
+    (void)InterlockedCompareExchange(&ending, number, 0);
+    (void)InterlockedIncrement(&ending_count);
+}
+
+void ew_signals_request_user(void)
+{
+    (void)InterlockedExchange(&user_request, 1);
+}
+
 static BOOL WINAPI on_event(DWORD event)
 {
-    (void)InterlockedCompareExchange(&ending, number_of(event), 0);
-    (void)InterlockedIncrement(&ending_count);
+    /* Only services see it, whenever any user logs off. */
+    if (event == CTRL_LOGOFF_EVENT)
+        return TRUE;
+    ew_signals_request(number_of(event));
     /* Windows ends the process when this returns; the main thread exits before. */
     if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT)
         Sleep(CLOSE_GRACE_MS);
@@ -59,7 +73,7 @@ void ew_signals_watch_user(void)
 
 bool ew_signals_take_user(void)
 {
-    return false;
+    return InterlockedExchange(&user_request, 0) != 0;
 }
 
 void ew_signals_restore(void)

@@ -14,6 +14,7 @@
 #include "arrow/fields.h"
 #include "arrow/rows.h"
 #include "base/alloc.h"
+#include "base/event_state.h"
 #include "decode/kernel.h"
 #include "recording/trace.h"
 
@@ -25,6 +26,7 @@ static const uint32_t CONTENT = ETWATCH_TABLE_FIELDS | ETWATCH_TABLE_TYPED | ETW
 struct kind {
     int32_t provider, event; /* -1: unknown */
     uint8_t state;           /* enum state */
+    uint8_t flags;           /* DECODED and NAMED */
 };
 enum state { NEW = 0, WANTED, SOME_WANTED, UNWANTED }; /* SOME_WANTED: by event */
 
@@ -40,6 +42,7 @@ struct table {
     int32_t
         *lifetime_names; /* by lifetime of a process: index of its name + 1; 0: not looked up yet */
     uint32_t lifetime_count;
+    int32_t states[ETWATCH_CLASS_DECODED + 1]; /* index of its word + 1; 0: not looked up yet */
     uint64_t shift_ns;
     struct etwatch_trace_stats *stats; /* filled in at the end; may be NULL */
 };
@@ -80,6 +83,8 @@ static void name_record(struct table *table, const struct ew_record *record, str
     if (verdict == EW_EVENTS_NONE)
         return;
     ret_kind->state = verdict == EW_EVENTS_ALL ? WANTED : SOME_WANTED;
+    ret_kind->flags = (uint8_t)((names.laid_out ? (uint32_t)ETWATCH_TRACE_DECODED : 0u) |
+                                (names.named ? (uint32_t)ETWATCH_TRACE_NAMED : 0u));
     ret_kind->provider = intern(table, EW_RECORD_PROVIDER, names.provider);
     ret_kind->event = intern(table, EW_RECORD_EVENT, names.event);
 }
@@ -147,16 +152,19 @@ static int32_t name_of(struct table *table, uint32_t pid, uint64_t t_ns)
 
 /* --------------------------------------------------------------------- rows */
 
-/* The fields, and the bytes unless they contain a command line. */
-static void put_content(struct table *table, const uint8_t *payload, uint32_t payload_size)
+/* The fields, and the bytes unless they contain a command line. *flags: DECODED is removed if the
+ * bytes do not match. */
+static void put_content(struct table *table, uint32_t *flags, const uint8_t *payload,
+                        uint32_t payload_size)
 {
     struct etwatch_trace_event event = {
-        .size = sizeof event, .payload = payload, .payload_size = payload_size};
+        .size = sizeof event, .flags = *flags, .payload = payload, .payload_size = payload_size};
     int rc = etwatch_trace_fields(table->trace, &event);
     if (rc < 0) {
         table->columns.error = rc;
         return;
     }
+    *flags = event.flags;
     if ((table->flags & ETWATCH_TABLE_PAYLOAD) != 0 && event.payload != NULL)
         ew_columns_bytes(&table->columns, table->payload_column, event.payload, event.payload_size);
     if ((table->flags & ETWATCH_TABLE_TYPED) != 0)
@@ -165,6 +173,16 @@ static void put_content(struct table *table, const uint8_t *payload, uint32_t pa
     else if ((table->flags & ETWATCH_TABLE_FIELDS) != 0)
         ew_arrow_fields_put_json(&table->columns, table->fields_column, &table->scratch,
                                  event.fields, event.field_count);
+}
+
+static void put_state(struct table *table, uint32_t flags)
+{
+    uint32_t state = ew_event_state(flags);
+    int32_t *index = &table->states[state];
+    if (*index == 0)
+        *index = intern(table, EW_RECORD_STATE, ew_event_state_name(state)) + 1;
+    if (*index > 0)
+        ew_columns_i32(&table->columns, EW_RECORD_STATE, *index - 1);
 }
 
 static void put_row(struct table *table, const struct ew_record *record,
@@ -192,8 +210,10 @@ static void put_row(struct table *table, const struct ew_record *record,
         ew_columns_u32(columns, EW_RECORD_HEADER_PID, record->pid);
         ew_columns_u32(columns, EW_RECORD_HEADER_TID, record->tid);
     }
+    uint32_t flags = kind->flags;
     if ((table->flags & CONTENT) != 0)
-        put_content(table, record->payload, record->payload_size);
+        put_content(table, &flags, record->payload, record->payload_size);
+    put_state(table, flags);
     ew_columns_end(columns);
 }
 
@@ -201,9 +221,10 @@ static void put_row(struct table *table, const struct ew_record *record,
 static void put_public_event(struct table *table, const struct etwatch_trace_event *event)
 {
     struct ew_columns *columns = &table->columns;
+    uint32_t flags = event->flags; /* of samples and scheduler events: always decoded */
     ew_arrow_record_rows_put(columns, event);
     if ((table->flags & CONTENT) != 0)
-        put_content(table, event->payload, event->payload_size);
+        put_content(table, &flags, event->payload, event->payload_size);
     ew_columns_end(columns);
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/event_state.h"
 #include "sink/perfetto.h"
 
 enum { CSWITCH = 36, READY_THREAD = 50, CSWITCH_SIZE = 16, READY_SIZE = 8 };
@@ -169,6 +170,13 @@ static void put_instant(struct ew_pf_sink *sink, const struct etwatch_trace_even
                      field->type != ETWATCH_FIELD_BINARY;
         if (shown)
             put_field(out, field);
+    }
+    uint32_t state = ew_event_state(event->flags);
+    if (state != ETWATCH_CLASS_DECODED) {
+        size_t mark = ew_proto_begin(out, EW_PF_EVENT_ANNOTATION);
+        ew_proto_text(out, EW_PF_ANNOTATION_NAME, "state");
+        ew_proto_text(out, EW_PF_ANNOTATION_TEXT, ew_event_state_name(state));
+        ew_proto_end(out, mark);
     }
     ew_proto_end(out, inner);
     ew_pf_packet_end(sink, packet);

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/event_state.h"
 #include "base/real.h"
 #include "sink/fields.h"
 #include "sink/json.h"
@@ -141,12 +142,6 @@ void ew_jsonl_trace(struct etwatch_sink *sink, const struct etwatch_trace_summar
     ew_buf_end_line(out);
 }
 
-static const char *state_name(const struct etwatch_trace_class *klass)
-{
-    static const char *const names[] = {"raw", "partly", "decoded"};
-    return klass->state < sizeof names / sizeof names[0] ? names[klass->state] : NULL;
-}
-
 void ew_jsonl_class(struct etwatch_sink *sink, const struct etwatch_trace_class *klass)
 {
     struct ew_buf *out = &sink->out;
@@ -158,7 +153,7 @@ void ew_jsonl_class(struct etwatch_sink *sink, const struct etwatch_trace_class 
     NUMBER(out, "version", klass->version);
     NUMBER(out, "count", klass->count);
     BOOL(out, "decoded", klass->decoded != 0);
-    TEXT(out, "state", state_name(klass));
+    TEXT(out, "state", ew_event_state_name(klass->state));
     EW_JSON(out, "}\n");
     ew_buf_end_line(out);
 }
@@ -222,6 +217,9 @@ static void put_head(struct ew_buf *out, const struct etwatch_trace_event *event
     at = raw_if(at, header, event->header_pid);
     at = RAW(at, ",\"header_tid\":");
     at = raw_if(at, header, event->header_tid);
+    const char *state = ew_event_state_name(ew_event_state(event->flags));
+    at = RAW(at, ",\"state\":");
+    at = ew_raw_json_string(at, state, strlen(state));
     at = RAW(at, ",\"fields\":");
     ew_buf_take(out, at);
 }

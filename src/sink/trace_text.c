@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/event_state.h"
 #include "base/real.h"
 #include "base/units.h"
 
@@ -183,6 +184,9 @@ void ew_text_trace_event(struct etwatch_sink *sink, const struct etwatch_trace_e
     (void)ew_buf_screen(out, event->provider, strlen(event->provider), TEXT_SHOWN);
     ew_buf_char(out, '/');
     (void)ew_buf_screen(out, event->event, strlen(event->event), TEXT_SHOWN);
+    uint32_t state = ew_event_state(event->flags);
+    if (state != ETWATCH_CLASS_DECODED)
+        ew_buf_text(out, state == ETWATCH_CLASS_PARTLY ? " (partly)" : " (raw)");
     size_t used = out->len - from;
     style(sink, plain);
     bool more = event->field_count > 0 || (sink->flags & ETWATCH_SINK_PAYLOAD) != 0;

@@ -177,7 +177,7 @@ def etw_features_elsewhere_are_3_with_an_alternative():
 def help_goes_to_standard_output_and_is_0():
     for arguments in (["--help"], ["help"], ["run", "--help"], ["stat", "-h"], ["top", "--help"],
                       ["doctor", "--help"], ["help", "stat"], ["report", "--help"], ["events", "-h"],
-                      ["record", "--help"], ["sessions", "--help"], ["metrics", "--help"]):
+                      ["record", "--help"], ["sessions", "--help"], ["service", "--help"], ["metrics", "--help"]):
         result = run(arguments)
         check_eq((result.code, result.err), (0, ""), f"result of {arguments}")
         check_in("etwatch", result.out)
@@ -188,7 +188,7 @@ def every_option_in_the_help_is_in_the_manual():
     with open(os.path.join(ROOT, "docs", "etwatch.1"), encoding="utf-8") as file:
         manual = file.read().replace("Fl -", "--")
     commands = re.search(r"the commands are (.*)\n", run(["x"]).err)[1].replace(" and ", ", ").split(", ")
-    check_eq(len(commands), 15, f"commands {commands}")
+    check_eq(len(commands), 16, f"commands {commands}")
     for command in commands:
         check(f".Nm\n.Cm {command}\n" in manual, f"{command} is not in the synopsis")
         check(f".It Cm {command}\n" in manual, f"{command} is not described")

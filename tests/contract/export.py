@@ -12,7 +12,7 @@ from lib import ETWATCH, cases, check, check_eq, check_in, json_lines, main, run
 from protokit import fields, packets
 import toolkit
 
-EVENT = "t_ns cpu pid tid name provider event id opcode version header_pid header_tid".split()
+EVENT = "t_ns cpu pid tid name provider event id opcode version header_pid header_tid state".split()
 FORMATS = ["perfetto", "arrow", "csv", "jsonl", "folded", "speedscope", "chrome"]
 
 

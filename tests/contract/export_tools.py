@@ -164,7 +164,7 @@ print(table.num_rows, len(polars.read_ipc(sys.argv[1])), len(pandas.read_feather
         make_etl("switches", path, "--events", 100)
         check_eq(run(["export", "-q", path, "-o", out, "--event", "there is no such event"]).code, 0, "export")
         result = snippet(code, out, options=())
-        check_eq((result.code, result.out.strip()), (0, "0 0 0 12"), f"rows and columns ({result.err[-500:]})")
+        check_eq((result.code, result.out.strip()), (0, "0 0 0 13"), f"rows and columns ({result.err[-500:]})")
 
 
 @test

@@ -26,7 +26,7 @@ TRACE = """type version source os os_build cpus cpu_mhz pointer_size clock clock
     bad_events bad_bytes first_bad_offset first_bad_file first_bad clock_set_back_ns complete cpu_from busy_ns idle_ns dpc_ns
     isr_ns unknown_ns switches samples files""".split()
 CLASS = "type provider event id opcode version count decoded state".split()
-EVENT = "type t_ns cpu pid tid name provider event id opcode version header_pid header_tid fields".split()
+EVENT = "type t_ns cpu pid tid name provider event id opcode version header_pid header_tid state fields".split()
 IMAGE = "type pid base image_bytes load_ns unload_ns path".split()
 
 

@@ -36,6 +36,7 @@ struct open_buffer {
     uint8_t *bytes; /* NULL: this CPU has had no event yet */
     uint32_t used;  /* including the buffer's header */
     uint64_t last_raw;
+    uint64_t number; /* taken by its first event, as Windows does; 0: none yet */
 };
 
 struct ew_etl_writer {
@@ -44,6 +45,7 @@ struct ew_etl_writer {
     uint8_t *packed;  /* compressed form of one buffer */
     uint8_t *header;  /* the header buffer as written, for the patch at the end */
     uint32_t buffers; /* buffers written, including the header buffer */
+    uint64_t numbers; /* the last number that a buffer took; the header buffer has 0 */
     uint32_t messages;
     int error; /* sticky: a failed write leaves an unusable file */
 };
@@ -59,13 +61,13 @@ static uint64_t flush_time(const struct ew_etl_writer_config *c, uint64_t raw)
 }
 
 static void put_buffer_header(struct ew_etl_writer *w, uint8_t *out, uint32_t size, uint32_t filled,
-                              uint16_t cpu, uint16_t flags, uint16_t type)
+                              uint16_t cpu, uint16_t flags, uint16_t type, uint64_t number)
 {
     memset(out, 0, EW_ETL_BUFFER_HEADER_BYTES);
     ew_store_u32(out, size);
     ew_store_u32(out + 4, filled);
     ew_store_u32(out + 8, filled);
-    ew_store_u64(out + 0x18, w->buffers);
+    ew_store_u64(out + 0x18, number);
     if (w->config.cpu_bytes) {
         out[0x28] = (uint8_t)cpu;
         out[0x29] = CPU_BYTE_ALIGNMENT;
@@ -94,7 +96,7 @@ static int flush_plain(struct ew_etl_writer *w, uint16_t cpu, uint16_t flags)
 {
     struct open_buffer *open = &w->cpus[cpu];
     uint32_t size = w->config.buffer_bytes;
-    put_buffer_header(w, open->bytes, size, open->used, cpu, flags, TYPE_GENERIC);
+    put_buffer_header(w, open->bytes, size, open->used, cpu, flags, TYPE_GENERIC, open->number);
     ew_store_u64(open->bytes + 0x10, flush_time(&w->config, open->last_raw));
     memset(open->bytes + open->used, 0xFF, size - open->used);
     return write_out(w, open->bytes, size);
@@ -110,16 +112,21 @@ static int flush_compressed(struct ew_etl_writer *w, uint16_t cpu, uint16_t flag
         return (int)size;
     size += EW_ETL_BUFFER_HEADER_BYTES;
     put_buffer_header(w, w->packed, (uint32_t)size, open->used, cpu, flags | FLAG_COMPRESSED,
-                      TYPE_GENERIC);
+                      TYPE_GENERIC, open->number);
     ew_store_u64(w->packed + 0x10, flush_time(&w->config, open->last_raw));
     return write_out(w, w->packed, (size_t)size);
 }
 
 static int flush_buffer(struct ew_etl_writer *w, uint16_t cpu, uint16_t flags)
 {
+    struct open_buffer *open = &w->cpus[cpu];
+    if (open->number == 0) /* empty: written for its flags */
+        open->number = ++w->numbers;
     int rc = w->config.compress ? flush_compressed(w, cpu, flags) : flush_plain(w, cpu, flags);
-    if (rc == 0)
-        w->cpus[cpu].used = EW_ETL_BUFFER_HEADER_BYTES;
+    if (rc == 0) {
+        open->used = EW_ETL_BUFFER_HEADER_BYTES;
+        open->number = 0;
+    }
     return rc;
 }
 
@@ -143,7 +150,7 @@ static int write_header(struct ew_etl_writer *w)
         return used <= size ? ETWATCH_ENOMEM : ETWATCH_EINVAL;
     }
     put_buffer_header(w, w->header, (uint32_t)size, (uint32_t)used, 0, FLAG_FLUSH_MARKER,
-                      TYPE_HEADER);
+                      TYPE_HEADER, 0);
     memcpy(w->header + EW_ETL_BUFFER_HEADER_BYTES, event, event_size);
     memset(w->header + used, 0xFF, size - used);
     ew_free(event);
@@ -230,6 +237,8 @@ int ew_etl_write(struct ew_etl_writer *w, const struct ew_etl_event *event)
         if (rc < 0)
             return rc;
     }
+    if (open->number == 0)
+        open->number = ++w->numbers;
     uint8_t *at = open->bytes + open->used;
     ew_etl_event_put(event, size, w->messages, at);
     memset(at + size, 0, padded - size);

@@ -110,6 +110,81 @@ static int make_cleared(const struct make_options *o, struct make_output *output
     return hand_end(&h, 0, 0);
 }
 
+/* ---------------------------------------------------------------------- states */
+
+/* The id of an image is decoded; the next one lacks its end; of a kernel event only the name is
+ * known; of another one, and of an event of an unknown provider, nothing. */
+static int make_states(const struct make_options *o, struct make_output *output)
+{
+    enum { RSDS = 36 };
+    static const uint8_t image_id[16] = {0xd7, 0x75, 0xe6, 0xb3, 0x54, 0x25, 0x18, 0x4f,
+                                         0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde};
+    static const uint8_t unknown[16] = {0x77, 1, 2, 3};
+    static struct hand h;
+    int rc = hand_begin(&h, o, output);
+    if (rc < 0)
+        return rc;
+    for (unsigned whole = 2; whole-- > 0;) {
+        etl_clear(&h.payload);
+        etl_u64(&h.payload, 0x7FF600000000);
+        etl_u32(&h.payload, OWNER);
+        for (unsigned i = 0; i < 5 && whole; i++)
+            etl_u32(&h.payload, 0x11111111u * (i + 1));
+        etl_ansi(&h.payload, whole ? "owner.pdb" : NULL);
+        hand_put(&h,
+                 (struct ew_etl_event){.header_type = 20, .provider = image_id, .opcode = RSDS});
+    }
+    hand_put_kernel(&h, 8, 0x0B25, 2);
+    hand_put_kernel(&h, 8, 0x0C3F, 2);
+    hand_put(&h, (struct ew_etl_event){.header_type = 19, .provider = unknown, .id = 9});
+    return hand_end(&h, 0, 0);
+}
+
+/* ----------------------------------------------------------------------- clock */
+
+/* The wall clock is set back by an hour after the first process has started. */
+static int make_set_back(const struct make_options *o, struct make_output *output)
+{
+    enum { CLOCK_WALL = 2 };
+    const uint64_t second = 10000000, start = UINT64_C(134116992000000000); /* 2026-01-01 */
+    static struct hand h;
+    struct etl_process x = {.key = OWNER,
+                            .pid = OWNER,
+                            .parent_pid = 400,
+                            .exit_status = 259,
+                            .image = "owner.exe",
+                            .command_line = "",
+                            .package = "",
+                            .application = ""};
+    struct ew_etl_writer_config config = make_config(o, output);
+    config.buffer_bytes = o->buffer_bytes ? o->buffer_bytes : 16384;
+    config.cpu_count = 2;
+    config.clock = CLOCK_WALL;
+    config.start_raw = start;
+    config.start_filetime = (int64_t)start;
+    h = (struct hand){.now = start + second, .pid = OTHER, .tid = OTHER + 4};
+    int rc = ew_etl_writer_new(&config, &h.writer);
+    if (rc < 0)
+        return rc;
+    etl_process(&h.payload, 4, 8, &x);
+    hand_put_kernel(&h, 8, 0x0301, 4);
+    for (unsigned i = 0; i < 3 && h.error == 0; i++) {
+        struct ew_etl_event ready = {.header_type = 4,
+                                     .group = 5,
+                                     .opcode = 50,
+                                     .version = 2,
+                                     .cpu = 1,
+                                     .t_raw = start - 3600 * second + i * second,
+                                     .pid = OWNER,
+                                     .tid = OWNER_THREAD,
+                                     .payload = "12345678",
+                                     .payload_size = 8};
+        h.error = ew_etl_write(h.writer, &ready);
+    }
+    h.now = start + 5 * second;
+    return hand_end(&h, 0, 0);
+}
+
 /* ------------------------------------------------------------------------ files */
 
 /* Whole buffers of a recording in memory; the caller frees it. */
@@ -143,6 +218,21 @@ static int make_zeroed(const struct make_options *o, struct make_output *output)
     return put_memory(output, &memory, rc);
 }
 
+/* A buffer in the middle is not in the file. */
+static int make_cut(const struct make_options *o, struct make_output *output)
+{
+    struct etl_memory memory = {0};
+    int rc = in_memory(o, &memory);
+    uint32_t size;
+    if (rc < 0)
+        return rc;
+    memcpy(&size, memory.bytes, sizeof size);
+    size_t middle = memory.size / size / 2 * size, behind = middle + size;
+    memmove(memory.bytes + middle, memory.bytes + behind, memory.size - behind);
+    memory.size -= size;
+    return put_memory(output, &memory, rc);
+}
+
 /* Another recording follows in the same file. */
 static int make_appended(const struct make_options *o, struct make_output *output)
 {
@@ -158,7 +248,10 @@ static int make_appended(const struct make_options *o, struct make_output *outpu
 const struct make_kind make_wrong_kinds[] = {
     {"owners", "the payload names another process than the header", make_owners},
     {"cleared-counters", "a process exits with counters that are cleared", make_cleared},
+    {"states", "events that are decoded, partly known and unknown", make_states},
+    {"clock-set-back", "the wall clock is set back by an hour", make_set_back},
     {"damaged-zeroed", "a buffer in the middle is all zero", make_zeroed},
+    {"damaged-cut", "a buffer in the middle is not in the file", make_cut},
     {"damaged-appended", "another recording follows in the same file", make_appended},
     {NULL, NULL, NULL},
 };

@@ -520,7 +520,7 @@ for fields, typed, events in ((None, False, None), (True, False, None), (False, 
     print(rows, *names)
 print(next(etwatch.ETWConsumer(file=PATH, fields=True).batches()).column("fields")[0].as_py()[:1])
 """
-    columns = "t_ns cpu pid tid name provider event id opcode version header_pid header_tid"
+    columns = "t_ns cpu pid tid name provider event id opcode version header_pid header_tid state"
     with temp_dir() as folder:
         result = run(["-c", program.replace("PATH", repr(recording(folder)))], program=python(),
                      env={**os.environ, "PYTHONPATH": PACKAGE})

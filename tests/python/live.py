@@ -319,6 +319,18 @@ def events_of_a_recording_agree_with_the_program():
 
 
 @test
+def an_event_of_a_recording_has_its_state_and_its_own_time():
+    with temp_dir() as folder:
+        states = [e.state for e in etwatch.open(recording(folder, "states")).events()]
+        check_eq(states, ["decoded", "decoded", "partly", "partly", "raw", "raw"])
+        trace = etwatch.open(recording(folder, "clock-set-back"))
+        hour = 3600 * 10**9
+        times = [e.t_ns for e in trace.events()]
+        check_eq([t - times[3] for t in times[:4]], [-hour, 10**9 - hour, 2 * 10**9 - hour, 0], "times")
+        check_eq(trace.stats["clock_set_back_ns"], hour)
+
+
+@test
 def samples_of_a_recording_add_up_to_its_totals():
     with temp_dir() as folder:
         trace = etwatch.open(recording(folder, "switches"))

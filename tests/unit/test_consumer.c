@@ -278,7 +278,7 @@ TEST(a_stream_has_the_events_of_a_poll_and_ends_after_stop)
         CHECK_EQ_INT(stream.get_next(&stream, &array), 0);
         if (array.release == NULL)
             break;
-        CHECK_EQ_INT(array.n_children, 13);
+        CHECK_EQ_INT(array.n_children, 14);
         rows += (uint64_t)array.length;
         full += array.length == 512;
         CHECK(array.length <= 512);

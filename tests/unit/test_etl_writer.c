@@ -206,10 +206,11 @@ TEST(each_cpu_fills_its_own_buffers)
     CHECK_EQ_UINT(m.size, 5 * BUFFER);
     CHECK_EQ_UINT(ew_load_u32(m.bytes + HEAD + 0x20 + 0x24), 5);
     static const uint16_t cpus[] = {0, 2, 2, 0, 2};
+    static const uint64_t numbers[] = {0, 1, 2, 4, 3}; /* in the order of their first events */
     for (unsigned i = 1; i < 5; i++) {
         const uint8_t *b = m.bytes + (size_t)i * BUFFER;
         CHECK_EQ_UINT(ew_load_u16(b + 0x28), cpus[i]);
-        CHECK_EQ_UINT(ew_load_u64(b + 0x18), i);
+        CHECK_EQ_UINT(ew_load_u64(b + 0x18), numbers[i]);
         CHECK_EQ_UINT(ew_load_u16(b + 0x34), 0x20);
         CHECK_EQ_UINT(ew_load_u16(b + 0x36), 0);
         uint32_t used = ew_load_u32(b + 0x30);

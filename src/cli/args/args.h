@@ -36,6 +36,7 @@ enum ew_command {
     EW_CMD_COMPARE = 1 << 14,
     EW_CMD_ONNX = 1 << 15,
     EW_CMD_SPANS = 1 << 16, /* becomes RUN with `spans` when it is parsed; has help of its own */
+    EW_CMD_SERVICE = 1 << 17,
 };
 
 /* The exit codes, the same for every command. */
@@ -139,8 +140,8 @@ struct ew_options {
     uint32_t settings; /* of the file */
 
     /* recordings */
-    struct ew_list files, providers, events;
-    uint64_t from_ns, until_ns, limit; /* 0: not given */
+    struct ew_list files, providers, events; /* files: of service, the action and its file */
+    uint64_t from_ns, until_ns, limit;       /* 0: not given */
     uint32_t workers;
     bool images, count_by_type, payload;
     struct ew_export_options export;

@@ -194,6 +194,23 @@ static int check_serve(struct ew_parser *p)
     return 0;
 }
 
+static int check_service(struct ew_parser *p)
+{
+    const struct ew_list *words = &p->options->files;
+    const char *action = words->count > 0 ? words->words[0] : "";
+    bool takes_file = strcmp(action, "install") == 0 || strcmp(action, "run") == 0;
+    if (!takes_file && strcmp(action, "remove") != 0)
+        return ew_parser_fail(p, "service needs an action: etwatch service install FILE, remove, "
+                                 "or run FILE");
+    if (words->count != (takes_file ? 2 : 1))
+        return ew_parser_fail(p,
+                              takes_file ? "service %s needs one file with the options of record: "
+                                           "etwatch service %s FILE"
+                                         : "service %s takes no file: etwatch service %s",
+                              action, action);
+    return 0;
+}
+
 /* An existing session is read as it is. */
 static int check_etw(struct ew_parser *p)
 {
@@ -385,6 +402,8 @@ int ew_options_check(struct ew_parser *p)
         return check_waits(p);
     case EW_CMD_SERVE:
         return check_serve(p);
+    case EW_CMD_SERVICE:
+        return check_service(p);
     case EW_CMD_COMPARE:
         if (o->files.count != 2)
             return ew_parser_fail(p, "compare needs two runs: etwatch compare A.json B.json");

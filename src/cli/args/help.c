@@ -33,7 +33,8 @@ static const char program_help[] =
     "  etwatch doctor                         check what works here, and how to fix the rest\n"
     "  etwatch metrics                        list every metric with its unit and exactness\n"
     "  etwatch config --show                  print the effective configuration\n" ON_WINDOWS
-    "  etwatch sessions                       list the ETW sessions\n"
+    "  etwatch sessions                       list the ETW sessions\n" ON_WINDOWS
+    "  etwatch service install FILE           keep a recording running\n"
     "\n"
     "'etwatch COMMAND --help' shows the options of a command, 'etwatch --version' the version.\n"
     "Data goes to standard output, messages to standard error. Exit status: that of CMD for run\n"
@@ -135,6 +136,21 @@ static const char sessions_help[] = "usage: etwatch sessions [options]\n"
                                     "\n"
                                     "  etwatch sessions\n"
                                     "  etwatch sessions --cleanup\n";
+
+static const char service_help[] =
+    "usage: etwatch service install FILE | remove | run FILE\n"
+    "\n"
+    "Keeps a recording running on Windows, from boot on. FILE has the options of record, one per "
+    "line;\n"
+    "it needs output, and ring or rotate. install creates and starts the service etwatch, which "
+    "runs as\n"
+    "LocalService with the one privilege that kernel events need; remove stops and deletes it. "
+    "run is\n"
+    "what the service manager starts. The ring is written when it stops, at --trigger, and by\n"
+    "`sc control etwatch 200`.\n"
+    "\n"
+    "  etwatch service install C:\\etwatch\\ring.conf\n"
+    "  etwatch service remove\n";
 
 static const char waits_help[] = ON_LINUX
     "usage: etwatch waits [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | "
@@ -253,6 +269,8 @@ static const char *intro_of(enum ew_command command)
         return record_help;
     case EW_CMD_SESSIONS:
         return sessions_help;
+    case EW_CMD_SERVICE:
+        return service_help;
     case EW_CMD_WAITS:
         return waits_help;
     case EW_CMD_ONNX:

@@ -23,7 +23,8 @@ enum {
     SELECT = EW_CMD_STAT | EW_CMD_TOP | EW_CMD_RECORD | EW_CMD_WAITS | EW_CMD_SERVE | EW_CMD_ONNX,
     SESSION = WATCH | EW_CMD_RECORD, /* commands that start an ETW session */
     READS_FILE = WATCH | TRACE | EW_CMD_RECORD | EW_CMD_WAITS | EW_CMD_ONNX | EW_CMD_CONFIG,
-    EVERY = READS_FILE | EW_CMD_COMPARE | EW_CMD_DOCTOR | EW_CMD_SESSIONS | EW_CMD_METRICS,
+    EVERY = READS_FILE | EW_CMD_COMPARE | EW_CMD_DOCTOR | EW_CMD_SESSIONS | EW_CMD_METRICS |
+            EW_CMD_SERVICE,
 };
 
 /* ------------------------------------------------------------------- value types */

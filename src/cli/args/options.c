@@ -22,6 +22,7 @@ static const struct {
     {EW_CMD_METRICS, "metrics"}, {EW_CMD_CONFIG, "config"},   {EW_CMD_DOCTOR, "doctor"},
     {EW_CMD_SERVE, "serve"},     {EW_CMD_COMPARE, "compare"}, {EW_CMD_ONNX, "onnx"},
     {EW_CMD_SPANS, "spans"},
+    {EW_CMD_SERVICE, "service"},
 };
 
 const char *ew_command_name(enum ew_command command)
@@ -204,11 +205,12 @@ int ew_fail_unexpected(struct ew_parser *p, const char *word)
 static int take_file(struct ew_parser *p, const char *word)
 {
     if ((p->options->command & (EW_CMD_STAT | EW_CMD_WAITS | EW_CMD_REPORT | EW_CMD_EVENTS |
-                                EW_CMD_EXPORT | EW_CMD_SERVE | EW_CMD_COMPARE)) == 0)
+                                EW_CMD_EXPORT | EW_CMD_SERVE | EW_CMD_COMPARE | EW_CMD_SERVICE)) ==
+        0)
         return ew_fail_unexpected(p, word);
     int rc = ew_args_list_add_word(&p->options->files, word);
     if (rc == ETWATCH_EINVAL)
-        return ew_parser_fail(p, "the name of a recording must not be empty");
+        return ew_parser_fail(p, "the name of a file must not be empty");
     return rc < 0 ? ew_parser_fail(p, "out of memory") : 0;
 }
 

@@ -47,7 +47,10 @@ struct ew_etl_scan {
     uint64_t expanded_bytes;          /* of the compressed buffers found so far */
     uint64_t last_ns;                 /* of the last buffer found; set by the merge */
     uint64_t buffers;                 /* found so far, with the damaged ones */
+    uint64_t valid, highest;          /* of these with a valid header; the highest number */
     uint64_t zero_offset, zero_bytes; /* zeros just passed: damage if a buffer follows */
+    bool ends_early;                  /* the last buffer has fewer bytes than its header says */
+    struct ew_etl_places *places;     /* where the buffers are noted; NULL: nowhere */
     uint64_t chunk_offset;
     size_t chunk_size;
     uint8_t chunk[EW_ETL_SCAN_CHUNK];
@@ -74,5 +77,28 @@ void ew_etl_scan_init(struct ew_etl_scan *scan, const struct ew_etl_file *file);
  */
 int ew_etl_scan_next(struct ew_etl_scan *scan, struct ew_etl_found *ret_found,
                      struct ew_etl_counts *counts);
+
+/* ------------------------------------------------------------- missing buffers */
+
+struct ew_etl_place {
+    uint64_t sequence, offset;
+    uint64_t first_raw, flushed_raw; /* its first event, and the beginning of the next buffer */
+    uint16_t cpu;
+    bool has_time;
+};
+
+struct ew_etl_places {
+    struct ew_etl_place *list;
+    uint32_t count, capacity;
+    bool incomplete; /* too many buffers, or no memory */
+};
+
+void ew_etl_places_add(struct ew_etl_places *places, const struct ew_etl_found *found);
+/*
+ * Compares the buffers that a complete scan found with what the file must have, by the count of its
+ * header and by the numbers of its buffers, and counts what is missing as damage. If something is,
+ * the file is scanned once more to find out which buffers, of which CPU and when.
+ */
+void ew_etl_check_missing(const struct ew_etl_scan *scan, struct ew_etl_counts *counts);
 
 #endif

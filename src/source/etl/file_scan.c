@@ -32,6 +32,9 @@ void ew_etl_scan_init(struct ew_etl_scan *scan, const struct ew_etl_file *file)
     scan->chunk_offset = 0;
     scan->chunk_size = 0;
     scan->buffers = scan->zero_offset = scan->zero_bytes = 0;
+    scan->valid = scan->highest = 0;
+    scan->places = NULL;
+    scan->ends_early = false;
 }
 
 /* Up to `want` bytes at the current position; *ret_size is smaller only at the end of the file. */
@@ -156,23 +159,6 @@ static void count_zeros(struct ew_etl_scan *scan, const struct ew_etl_found *fou
     scan->zero_bytes = 0;
 }
 
-/* Compares what was found with what the header of a closed file counts. A circular file overwrites
- * its buffers. In real recordings of every version of Windows both numbers are equal. */
-static void check_count(struct ew_etl_scan *scan, struct ew_etl_counts *counts)
-{
-    enum { CIRCULAR = 2 };
-    char text[sizeof counts->first_bad];
-    const struct ew_etl_file *file = scan->file;
-    const struct ew_etl_file_info *info = &file->info;
-    if (info->end_filetime == 0 || (info->log_file_mode & CIRCULAR) != 0 ||
-        scan->buffers >= info->buffers_written)
-        return;
-    (void)snprintf(text, sizeof text, "%llu of %u buffers are missing at the end",
-                   (unsigned long long)(info->buffers_written - scan->buffers),
-                   info->buffers_written);
-    ew_etl_count_bad(counts, EW_ETL_BAD_BUFFER, file->number, file->size_bytes, 0, text);
-}
-
 /* A second header: another recording was appended. Its clock and its session are not those of this
  * file, so it is not read. */
 static void end_at_other(struct ew_etl_scan *scan, struct ew_etl_counts *counts)
@@ -216,6 +202,15 @@ static bool may_expand(struct ew_etl_scan *scan, const struct ew_etl_buffer *buf
     return true;
 }
 
+static void note_buffer(struct ew_etl_scan *scan, const struct ew_etl_found *found)
+{
+    scan->valid++;
+    if (scan->highest < found->buffer.sequence)
+        scan->highest = found->buffer.sequence;
+    if (scan->places)
+        ew_etl_places_add(scan->places, found);
+}
+
 /* Parses the header at the current position. Returns 1 if the buffer is not empty. */
 static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t size,
                        struct ew_etl_found *ret_found, struct ew_etl_counts *counts)
@@ -223,7 +218,7 @@ static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t si
     struct ew_etl_buffer *buffer = &ret_found->buffer;
     uint64_t left = scan->file->size_bytes - scan->offset;
     ret_found->offset = scan->offset;
-    ret_found->cut = false;
+    ret_found->cut = ret_found->has_time = false;
     ew_etl_buffer_parse(bytes, buffer);
     const char *problem = ew_etl_buffer_problem(buffer);
     if (problem) {
@@ -238,6 +233,7 @@ static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t si
     if (buffer->size > left) {
         ret_found->cut = buffer->flags & EW_ETL_FLAG_COMPRESSED || buffer->filled > left;
         buffer->size = (uint32_t)left;
+        scan->ends_early = true;
     }
     scan->offset += buffer->size;
     if (!(buffer->flags & EW_ETL_FLAG_COMPRESSED) && buffer->filled > buffer->size)
@@ -246,17 +242,20 @@ static int take_buffer(struct ew_etl_scan *scan, const uint8_t *bytes, size_t si
         ew_etl_count_bad(counts, EW_ETL_BAD_BUFFER, scan->file->number, ret_found->offset,
                          buffer->size, "the compressed buffers expand too much");
         counts->bytes += buffer->size;
+        note_buffer(scan, ret_found);
         return 0;
     }
     if (buffer->filled == EW_ETL_HEADER_SIZE && !(buffer->flags & EW_ETL_FLAG_LOST)) {
         counts->buffers++;
         counts->bytes += buffer->size;
+        note_buffer(scan, ret_found);
         return 0;
     }
     if (size > buffer->size)
         size = buffer->size;
     find_time(ret_found, bytes + EW_ETL_HEADER_SIZE, size - EW_ETL_HEADER_SIZE);
     count_zeros(scan, ret_found, counts);
+    note_buffer(scan, ret_found);
     return 1;
 }
 
@@ -276,7 +275,7 @@ int ew_etl_scan_next(struct ew_etl_scan *scan, struct ew_etl_found *ret_found,
         }
         rc = take_buffer(scan, bytes, size, ret_found, counts);
         if (scan->offset >= scan->file->size_bytes)
-            check_count(scan, counts);
+            ew_etl_check_missing(scan, counts);
         if (rc != 0)
             return rc;
     }

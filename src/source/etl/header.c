@@ -28,6 +28,8 @@ void ew_etl_buffer_parse(const uint8_t *bytes, struct ew_etl_buffer *ret_buffer)
 {
     struct ew_etl_buffer *b = ret_buffer;
     b->size = ew_load_u32(bytes);
+    b->flushed_raw = ew_load_u64(bytes + 0x10);
+    b->sequence = ew_load_u64(bytes + 0x18);
     b->clock = ew_load_u64(bytes + 0x20);
     b->cpu = ew_load_u16(bytes + 0x28);
     b->logger = ew_load_u16(bytes + 0x2A);
@@ -86,7 +88,7 @@ static void parse_fields(struct ew_bytes *in, size_t pointer_size, struct ew_etl
     info->cpu_count = ew_bytes_u32(in);
     info->end_filetime = (int64_t)ew_bytes_u64(in);
     info->timer_resolution_100ns = ew_bytes_u32(in);
-    ew_bytes_skip(in, 4); /* MaximumFileSize */
+    info->file_size_max = ew_bytes_u32(in);
     info->log_file_mode = ew_bytes_u32(in);
     info->buffers_written = ew_bytes_u32(in);
     ew_bytes_skip(in, 4); /* StartBuffers */

@@ -19,14 +19,19 @@ enum {
     EW_ETL_FLAG_HUFFMAN = 0x8000, /* ours, not on disk: compressed with LZ77+Huffman */
     EW_ETL_TYPE_HEADER = 4,
     EW_ETL_MODE_CIRCULAR = 0x2,
+    EW_ETL_MODE_NEWFILE = 0x8,
+    EW_ETL_MODE_KILOBYTES = 0x2000, /* the unit of MaximumFileSize */
     EW_ETL_MODE_COMPRESSED = 0x04000000,
+    EW_ETL_MODE_NO_CPUS = 0x10000000, /* buffers are not per CPU */
 };
 
 struct ew_etl_buffer {
     uint32_t size;   /* on disk, including the header */
     uint32_t filled; /* including the header; if compressed: after decompression */
     uint16_t cpu, logger, flags, type;
-    uint64_t clock;                             /* kind in the low 3 bits, then the frequency */
+    uint64_t sequence;    /* per session, in the order in which the CPUs began to fill them */
+    uint64_t flushed_raw; /* when the CPU began its next buffer; a FILETIME if compressed */
+    uint64_t clock;       /* kind in the low 3 bits, then the frequency */
     uint64_t reference_filetime, reference_raw; /* of real-time backup files */
 };
 

@@ -43,6 +43,7 @@ struct ew_etl_file_info {
     uint64_t perf_frequency;
     uint32_t cpu_mhz;
     uint32_t timer_resolution_100ns;
+    uint32_t file_size_max; /* MaximumFileSize: MiB, or KiB by the mode; 0: none */
     uint32_t log_file_mode;
     uint32_t buffers_written; /* from the header; may be wrong */
     uint32_t events_lost, buffers_lost;
