@@ -19,7 +19,7 @@ struct found {
 };
 
 struct answer {
-    const struct ew_spans_query *query;
+    const struct ew_marked_query *query;
     struct found *found;
     size_t count;
     struct etwatch_span_group groups[EW_SPANS_GROUPS];
@@ -28,7 +28,7 @@ struct answer {
     uint64_t others, step_ns;
 };
 
-void ew_spans_ring_add(struct ew_spans_ring *ring, const struct ew_serve_span *span)
+void ew_marked_ring_add(struct ew_marked_ring *ring, const struct ew_serve_span *span)
 {
     if (ring->spans == NULL)
         ring->spans = ew_calloc(EW_SPANS_RING, sizeof *ring->spans);
@@ -38,15 +38,15 @@ void ew_spans_ring_add(struct ew_spans_ring *ring, const struct ew_serve_span *s
         ring->spans[ring->count++ % EW_SPANS_RING] = *span;
 }
 
-void ew_spans_ring_done(struct ew_spans_ring *ring)
+void ew_marked_ring_done(struct ew_marked_ring *ring)
 {
     ew_free(ring->spans);
-    *ring = (struct ew_spans_ring){0};
+    *ring = (struct ew_marked_ring){0};
 }
 
 /* -------------------------------------------------------------------------- selection */
 
-static bool is_wanted(const struct ew_spans_query *query, const struct etwatch_span *span)
+static bool is_wanted(const struct ew_marked_query *query, const struct etwatch_span *span)
 {
     bool owner = query->pid == 0 || (span->pid == query->pid && span->end_ns >= query->born_ns &&
                                      (query->exit_ns == 0 || span->start_ns <= query->exit_ns));
@@ -95,9 +95,9 @@ static void add_to_group(struct etwatch_span_group *group, const struct etwatch_
         group->total[i] += span->ns[i];
 }
 
-static void find_all(struct answer *answer, const struct ew_spans_ring *ring)
+static void find_all(struct answer *answer, const struct ew_marked_ring *ring)
 {
-    const struct ew_spans_query *query = answer->query;
+    const struct ew_marked_query *query = answer->query;
     uint64_t at = ring->count > EW_SPANS_RING ? ring->count - EW_SPANS_RING : 0;
     for (; at < ring->count; at++) {
         const struct ew_serve_span *span = &ring->spans[at % EW_SPANS_RING];
@@ -340,8 +340,8 @@ static void put_answer(struct answer *answer, struct ew_spans_kept *kept, struct
     put_timeline(answer, out);
 }
 
-int ew_spans_ring_put(const struct ew_spans_ring *ring, const struct ew_spans_query *query,
-                      struct ew_buf *out)
+int ew_marked_ring_put(const struct ew_marked_ring *ring, const struct ew_marked_query *query,
+                       struct ew_buf *out)
 {
     size_t size = ring->count < EW_SPANS_RING ? (size_t)ring->count : EW_SPANS_RING;
     size = ring->spans == NULL ? 0 : size;

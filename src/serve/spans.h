@@ -17,23 +17,23 @@ enum {
     EW_SPANS_BUCKETS = 120, /* of the timeline of a response */
 };
 
-struct ew_spans_ring {
+struct ew_marked_ring {
     struct ew_serve_span *spans; /* NULL: none yet */
     uint64_t count;              /* ever; the newest is at (count - 1) % EW_SPANS_RING */
     uint64_t dropped;            /* no memory */
 };
 
 /* Spans of which process, and those that ended when (from_ns < end_ns <= to_ns). */
-struct ew_spans_query {
+struct ew_marked_query {
     uint32_t pid;              /* 0: of all processes; a group is then of one process */
     uint64_t born_ns, exit_ns; /* life of the process; exit_ns 0: alive */
     uint64_t from_ns, to_ns;
 };
 
-void ew_spans_ring_add(struct ew_spans_ring *ring, const struct ew_serve_span *span);
-void ew_spans_ring_done(struct ew_spans_ring *ring);
+void ew_marked_ring_add(struct ew_marked_ring *ring, const struct ew_serve_span *span);
+void ew_marked_ring_done(struct ew_marked_ring *ring);
 /* The JSON of a range. 0 or ETWATCH_ENOMEM. */
-int ew_spans_ring_put(const struct ew_spans_ring *ring, const struct ew_spans_query *query,
-                      struct ew_buf *out);
+int ew_marked_ring_put(const struct ew_marked_ring *ring, const struct ew_marked_query *query,
+                       struct ew_buf *out);
 
 #endif

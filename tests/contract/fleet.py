@@ -53,7 +53,7 @@ def hosts_of_the_simulated_fleet_differ_and_their_counters_only_grow():
     # The module cannot be imported: its package has the name of the tests' own library.
     with open(os.path.join(ROOT, "bench", "lib", "fleet.py"), encoding="utf-8") as file:
         tree = ast.parse(file.read())
-    replayer = next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "REPLAYER")
+    replayer = next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "REPLAYER")
     text = "# TYPE a_total counter\n" + "".join(f'a_total{{name="n{i}"}} {{}}\n' for i in range(40)) + 'a_total{name="other"} 7\ng 0.5\n'
     with temp_dir() as folder:
         paths = [os.path.join(folder, f"{step}.txt") for step in range(2)]

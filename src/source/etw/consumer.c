@@ -530,6 +530,11 @@ const struct ew_error *ew_etw_consumer_refused(const struct ew_etw_consumer *con
     return consumer->session == NULL ? NULL : ew_etw_session_refused(consumer->session);
 }
 
+bool ew_etw_consumer_has_provider(const struct ew_etw_consumer *consumer, const uint8_t guid[16])
+{
+    return consumer->session != NULL && ew_etw_session_has_provider(consumer->session, guid);
+}
+
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer)
 {
     return consumer->cpu_count;

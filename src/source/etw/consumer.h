@@ -77,6 +77,8 @@ int ew_etw_consumer_set_kernel(struct ew_etw_consumer *consumer, uint32_t kernel
 /* The counters that switches carry; for another program's session unknown: count 0, no reasons. */
 /* What Windows refused, and the session goes on without; NULL: nothing. */
 const struct ew_error *ew_etw_consumer_refused(const struct ew_etw_consumer *consumer);
+/* Whether our own session has enabled this provider; false with a session of another program. */
+bool ew_etw_consumer_has_provider(const struct ew_etw_consumer *consumer, const uint8_t guid[16]);
 const struct ew_etw_pmc *ew_etw_consumer_pmc(const struct ew_etw_consumer *consumer);
 uint32_t ew_etw_consumer_cpu_count(const struct ew_etw_consumer *consumer);
 

@@ -54,6 +54,7 @@ struct ew_etw_session {
     struct ew_etw_totals totals;
     struct ew_etw_pmc pmc;
     struct ew_error unprivileged, refused; /* optional extras; code 0: nothing was refused */
+    uint64_t refused_providers;            /* bit i: providers[i] */
     bool interval_set;
     struct ew_etw_profile_interval interval_before;
 };
@@ -489,9 +490,11 @@ static int configure(struct ew_etw_session *session, struct ew_error *reterr)
     uint32_t rc = session->system_providers ? enable_system(session, 0, config->kernel) : 0;
     if (rc != 0)
         return ew_etw_fail(reterr, rc, "cannot enable kernel events in", session->name);
-    for (uint32_t i = 0; i < config->provider_count && error == 0; i++)
-        error = check_extra(session, enable_provider(session, &config->providers[i]),
-                            "cannot enable a provider in", reterr);
+    for (uint32_t i = 0; i < config->provider_count && error == 0; i++) {
+        rc = enable_provider(session, &config->providers[i]);
+        session->refused_providers |= (uint64_t)(rc != 0) << i;
+        error = check_extra(session, rc, "cannot enable a provider in", reterr);
+    }
     if (error != 0)
         return error;
     /* After switches are enabled: Windows accepts only events that are logged. */
@@ -510,6 +513,7 @@ static int start_this_way(struct ew_etw_session *session, bool system_providers,
         return error;
     session->lost = (struct ew_etw_lost){0};
     session->refused = session->unprivileged;
+    session->refused_providers = 0;
     error = configure(session, reterr);
     if (error != 0)
         (void)ew_etw_session_halt(session);
@@ -809,6 +813,14 @@ const struct ew_etw_pmc *ew_etw_session_pmc(const struct ew_etw_session *session
 const struct ew_error *ew_etw_session_refused(const struct ew_etw_session *session)
 {
     return session->refused.code == 0 ? NULL : &session->refused;
+}
+
+bool ew_etw_session_has_provider(const struct ew_etw_session *session, const uint8_t guid[16])
+{
+    for (uint32_t i = 0; i < session->config.provider_count; i++)
+        if (memcmp(session->config.providers[i].guid, guid, 16) == 0)
+            return (session->refused_providers >> i & 1) == 0;
+    return false;
 }
 
 bool ew_etw_session_took_over(const struct ew_etw_session *session)

@@ -96,6 +96,8 @@ uint32_t ew_etw_session_kernel(const struct ew_etw_session *session);
 const struct ew_etw_pmc *ew_etw_session_pmc(const struct ew_etw_session *session);
 /* Why the session runs without an optional part, as of its last start; NULL: it has all. */
 const struct ew_error *ew_etw_session_refused(const struct ew_etw_session *session);
+/* Whether this provider is enabled, as of its last start. */
+bool ew_etw_session_has_provider(const struct ew_etw_session *session, const uint8_t guid[16]);
 /* Whether a session that was left behind was replaced. */
 bool ew_etw_session_took_over(const struct ew_etw_session *session);
 

@@ -166,7 +166,7 @@ static uint32_t update_available(struct live *live)
             classes |= gives[i].classes;
         }
     for (uint32_t i = 0; i < GRAPHICS_COUNT; i++)
-        if (has_provider(&live->config.session, graphics[i].guid))
+        if (ew_etw_consumer_has_provider(live->consumer, graphics[i].guid))
             kinds |= graphics[i].kinds;
     live->ops.available = ew_accounting_available(kinds);
     live->ops.estimated = ew_accounting_estimated(kinds);
@@ -289,7 +289,7 @@ static int open_live(const struct ew_source_config *config, struct ew_source **r
             .epoch_ns = config->epoch_ns,
             .clock_ctx = live->consumer,
             .raw_to_ns = raw_to_ns,
-            .ignore_gpu = !has_provider(&live->config.session, graphics[DXGKRNL].guid),
+            .ignore_gpu = !ew_etw_consumer_has_provider(live->consumer, graphics[DXGKRNL].guid),
         };
         open_list_sync(live, &config->metrics);
         live->pmc = own.pmc = ew_etw_consumer_pmc(live->consumer)->map;
