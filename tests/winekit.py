@@ -74,6 +74,11 @@ def prepare(build):
         if status != 0:
             return "wineboot: " + output.strip()[-200:]
         _call(build, *launcher(), "reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", VERSION, "/f")
+        # A service has ten seconds to start, otherwise; a busy machine needs more.
+        _call(build, *launcher(), "reg", "add", r"HKLM\System\CurrentControlSet\Control", "/v", "ServicesPipeTimeout", "/t",
+              "REG_DWORD", "/d", str(PREPARE_SECONDS * 1000), "/f")
+        _call(build, server(), "-k")  # the service manager reads it when it starts
+        _call(build, server(), "-w")
         with open(os.path.join(folder, "ready"), "w", encoding="utf-8") as file:
             file.write(VERSION + "\n")
     # Wine ends its services with the last program and restarts them with the next, which takes a second and passes
