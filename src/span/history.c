@@ -271,12 +271,27 @@ static uint8_t state_of(const struct etwatch_event *event)
     return event->io_wait == 2 ? EW_SPANS_DISK : EW_SPANS_SLEEP;
 }
 
+/* Whether the thread is seen on another CPU already: the clocks of two CPUs differ a little, and
+ * the order of their events too. Without this it would have lost the CPU until its next event. */
+static bool runs_elsewhere(const struct ew_spans_thread *thread, uint16_t cpu, uint64_t t_ns)
+{
+    const struct ew_spans_part *last =
+        thread == NULL || thread->process == 0 ? NULL : last_part(thread);
+    return last != NULL && last->state == EW_SPANS_RUN && last->cpu != cpu &&
+           last->cpu != EW_SPANS_NO_CPU && cpu != EW_SPANS_NO_CPU &&
+           t_ns < last->from_ns + early_max_ns;
+}
+
 static void add_switch(struct ew_spans_history *history, const struct etwatch_event *event)
 {
     struct ew_spans_thread *out = thread_of(history, event->pid, event->tid, event->name);
     struct ew_spans_thread *in =
         thread_of(history, event->next_pid, event->next_tid, event->next_name);
     uint16_t cpu = event->cpu < EW_SPANS_CPUS_MAX ? (uint16_t)event->cpu : EW_SPANS_NO_CPU;
+    struct ew_spans_part run = {.waker_tid = UINT32_MAX};
+    bool late = runs_elsewhere(out, cpu, event->t_ns);
+    if (late)
+        run = *last_part(out);
     begin_first(history, out, EW_SPANS_RUN, cpu);
     begin(history, out, event->t_ns,
           (struct ew_spans_part){
@@ -296,6 +311,8 @@ static void add_switch(struct ew_spans_history *history, const struct etwatch_ev
                   });
         out->early_ns = 0;
     }
+    if (late)
+        begin(history, out, event->t_ns, run);
     begin(history, in, event->t_ns,
           (struct ew_spans_part){.state = EW_SPANS_RUN, .cpu = cpu, .waker_tid = UINT32_MAX});
     if (cpu == EW_SPANS_NO_CPU)

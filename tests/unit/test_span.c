@@ -198,6 +198,22 @@ TEST(a_wake_up_may_overtake_the_switch_of_its_thread)
     etwatch_spans_free(story.spans);
 }
 
+TEST(a_switch_to_another_cpu_may_overtake_the_switch_from_the_first)
+{
+    for (uint32_t state = 0; state < 2; state++) { /* it lost the first CPU, or slept a moment */
+        struct story story;
+        begin(&story);
+        sw(&story, 1, 1, 0, 0, OTHER);
+        sw(&story, 1, 0, 0, 0, ME);
+        sw(&story, 10, 1, OTHER, 0, ME);
+        sw(&story, 10, 0, ME, state, HOG);
+        sw(&story, 30, 1, ME, 1, OTHER);
+        const struct etwatch_span *span = explain(&story, 5, 25);
+        CHECK_EQ_UINT(span->ns[ETWATCH_CAUSE_WORK], 20 * MS);
+        etwatch_spans_free(story.spans);
+    }
+}
+
 TEST(a_thread_that_an_inference_woke_works_for_it)
 {
     struct story story;
