@@ -145,26 +145,35 @@ def the_runner_counts_single_results_and_a_crash_as_a_failure():
         check_in("unit/sample: is_skipped: no such thing here", result.out)
 
 
+def copy_of_the_runner(folder, suite, listed=""):
+    """A copy with one script, in which a test fails first and passes then, and another always fails: its last lines."""
+    tests = os.path.join(folder, "tests")
+    for name in (os.path.join(folder, "build", "meson-info"), os.path.join(tests, "live"), os.path.join(tests, suite)):
+        os.makedirs(name, exist_ok=True)
+    with open(os.path.join(folder, "build", "meson-info", "intro-tests.json"), "w", encoding="utf-8") as file:
+        file.write("[]")
+    for name in ("run", "winekit.py", "lib.py"):
+        shutil.copy(os.path.join(ROOT, "tests", name), tests)
+    with open(os.path.join(tests, suite, "sample.py"), "w", encoding="utf-8") as file:
+        file.write(FLAKY_TESTS % (folder, folder))
+    with open(os.path.join(tests, "live", "known_flaky"), "w", encoding="utf-8") as file:
+        file.write(listed + "\n")
+    return run(["--build", os.path.join(folder, "build")], program=os.path.join(tests, "run")).out.splitlines()[-2:]
+
+
 @test
 def a_live_test_that_passes_at_its_second_try_is_a_failure_unless_it_is_listed():
-    """One that fails first, as a live test of a copy of the runner."""
     with temp_dir() as folder:
-        tests = os.path.join(folder, "tests")
-        os.makedirs(os.path.join(tests, "live"))
-        os.makedirs(os.path.join(folder, "build", "meson-info"))
-        with open(os.path.join(folder, "build", "meson-info", "intro-tests.json"), "w", encoding="utf-8") as file:
-            file.write("[]")
-        for name in ("run", "winekit.py", "lib.py"):
-            shutil.copy(os.path.join(ROOT, "tests", name), tests)
-        with open(os.path.join(tests, "live", "sample.py"), "w", encoding="utf-8") as file:
-            file.write(FLAKY_TESTS % (folder, folder))
-        for listed, last in (("# none", ["1 passed, 2 failed, 0 skipped"]),
-                             ("live/sample: fails_first: for a test", ["1 retried", "2 passed, 1 failed, 0 skipped"])):
-            with open(os.path.join(tests, "live", "known_flaky"), "w", encoding="utf-8") as file:
-                file.write(listed + "\n")
-            result = run(["--build", os.path.join(folder, "build")], program=os.path.join(tests, "run"))
-            check_eq(result.out.splitlines()[-len(last):], last, "last lines")
-            os.remove(os.path.join(folder, "tried"))
+        check_eq(copy_of_the_runner(folder, "live")[-1], "1 passed, 2 failed, 0 skipped", "last line")
+    with temp_dir() as folder:
+        listed = "live/sample: fails_first: for a test"
+        check_eq(copy_of_the_runner(folder, "live", listed), ["1 retried", "2 passed, 1 failed, 0 skipped"], "last lines")
+
+
+@test
+def a_test_that_fails_next_to_others_and_passes_alone_is_retried():
+    with temp_dir() as folder:
+        check_eq(copy_of_the_runner(folder, "contract"), ["1 retried", "2 passed, 1 failed, 0 skipped"], "last lines")
 
 
 main()
