@@ -561,7 +561,7 @@ static void read_pcie(const struct nvml *nvml, struct gpu *gpu)
         gpu->pcie_received = 1024.0 * kilobytes;
 }
 
-/* Counters of all links together. A GPU without NVLink is asked once. */
+/* Counters of all links together. A GPU without NVLink is queried once. */
 static void put_nvlink(const struct nvml *nvml, struct gpu *gpu, uint64_t now_ns,
                        struct ew_device_reading *out)
 {

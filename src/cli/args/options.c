@@ -21,8 +21,7 @@ static const struct {
     {EW_CMD_EXPORT, "export"},   {EW_CMD_WAITS, "waits"},     {EW_CMD_SESSIONS, "sessions"},
     {EW_CMD_METRICS, "metrics"}, {EW_CMD_CONFIG, "config"},   {EW_CMD_DOCTOR, "doctor"},
     {EW_CMD_SERVE, "serve"},     {EW_CMD_COMPARE, "compare"}, {EW_CMD_ONNX, "onnx"},
-    {EW_CMD_SPANS, "spans"},
-    {EW_CMD_SERVICE, "service"},
+    {EW_CMD_SPANS, "spans"},     {EW_CMD_SERVICE, "service"},
 };
 
 const char *ew_command_name(enum ew_command command)
