@@ -188,7 +188,7 @@ def every_option_in_the_help_is_in_the_manual():
     with open(os.path.join(ROOT, "docs", "etwatch.1"), encoding="utf-8") as file:
         manual = file.read().replace("Fl -", "--")
     commands = re.search(r"the commands are (.*)\n", run(["x"]).err)[1].replace(" and ", ", ").split(", ")
-    check_eq(len(commands), 16, f"commands {commands}")
+    check_eq(len(commands), 17, f"commands {commands}")
     for command in commands:
         check(f".Nm\n.Cm {command}\n" in manual, f"{command} is not in the synopsis")
         check(f".It Cm {command}\n" in manual, f"{command} is not described")
