@@ -10,7 +10,12 @@
  *
  * Times of operations are those of CUPTI, on the clock of all events of a monitor, so operations
  * can be joined with spans and switches. Linux; elsewhere etwatch_gpu_trace_new returns
- * ETWATCH_ENOTSUP. The rules of etwatch.h hold.
+ * ETWATCH_ENOTSUP.
+ *
+ * The rules of etwatch.h hold. A trace may be used by one thread at a time: that of the monitor
+ * while a monitor has it. on_op and on_state are then callbacks of the monitor. In them
+ * etwatch_gpu_trace_process, _kernel, _stream and _refused of the same trace may be called, but
+ * neither etwatch_gpu_trace_read nor _free.
  */
 #ifndef ETWATCH_GPU_H
 #define ETWATCH_GPU_H

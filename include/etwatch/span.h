@@ -10,7 +10,13 @@
  *              _EVENTS_CAUSES) and divides the latency of each span by cause.
  *
  * Marks are part of Linux builds; elsewhere etwatch_marks_new succeeds and nothing is marked, and
- * etwatch_receiver_new returns ETWATCH_ENOTSUP. The rules of etwatch.h hold.
+ * etwatch_receiver_new returns ETWATCH_ENOTSUP.
+ *
+ * The rules of etwatch.h hold. Marks may be used by all threads; a receiver, probes and spans by
+ * one thread at a time, which for spans includes the thread of a monitor that feeds them. Callbacks
+ * run inside the call that names them, on_span and on_operator of spans inside
+ * etwatch_spans_advance and _add_operator. In a callback no function may be called with the object
+ * that calls it: a callback of a receiver may add to spans.
  */
 #ifndef ETWATCH_SPAN_H
 #define ETWATCH_SPAN_H

@@ -69,7 +69,6 @@ class Marks:
             try:
                 import fcntl  # pylint: disable=import-outside-toplevel
                 import mmap  # pylint: disable=import-outside-toplevel,redefined-outer-name
-                import socket  # pylint: disable=import-outside-toplevel
 
                 fd = os.memfd_create("etwatch-spans", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
                 try:
@@ -77,9 +76,7 @@ class Marks:
                     fcntl.fcntl(fd, _F_ADD_SEALS, _SEALS)
                     ring = mmap.mmap(fd, _SIZE)
                     struct.pack_into("<8sIIII", ring, 0, _MAGIC, 1, _RECORDS, _TEXTS_SIZE, os.getpid())
-                    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-                        sender.sendmsg([_MAGIC], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", fd))], 0,
-                                       b"\0" + self._address[1:].encode())
+                    self._send(_MAGIC, fd)
                 finally:
                     os.close(fd)
             except (OSError, ImportError):  # the watcher is gone, or the program gave up the right to read its modules
@@ -88,14 +85,18 @@ class Marks:
             self._ring = ring
             return ring
 
-    def profile(self, fd: int, start_ns: int, session: str) -> None:
-        """Sends a profile of ONNX Runtime that begins at start_ns; it is read when its session has ended."""
+    def _send(self, message: bytes, fd: int) -> None:
+        """The queue of the watcher is short. A watcher that is stopped must not stop the program."""
         import socket  # pylint: disable=import-outside-toplevel
 
-        message = _PROFILE + struct.pack("<Q", start_ns) + session.encode("utf-8", "replace")[:120]
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 1, 0))  # a struct timeval
             sender.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", fd))], 0,
                            b"\0" + self._address[1:].encode())
+
+    def profile(self, fd: int, start_ns: int, session: str) -> None:
+        """Sends a profile of ONNX Runtime that begins at start_ns; it is read when its session has ended."""
+        self._send(_PROFILE + struct.pack("<Q", start_ns) + session.encode("utf-8", "replace")[:120], fd)
 
     def text(self, text: str) -> int:
         """The number of a text, for `end`; 0 if there is no room for it."""

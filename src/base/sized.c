@@ -92,6 +92,13 @@ const void *ew_sized_or_null(const void *from, void *scratch, size_t size)
     return from != NULL && ew_sized_view(&view, scratch, size, from) == 0 ? view : NULL;
 }
 
+int ew_sized_error(const void *from, size_t size)
+{
+    if (from == NULL || size_of(from) < EW_SIZED_MIN || !sets_unknown(from, size))
+        return ETWATCH_EINVAL;
+    return ETWATCH_ENOTSUP;
+}
+
 int ew_items_in(struct ew_items *ret_items, const void *batch)
 {
     if (batch == NULL)

@@ -38,6 +38,8 @@ int ew_sized_check(const void *to);
 int ew_sized_view(const void **ret_view, void *scratch, size_t size, const void *from);
 /* The same as a pointer, for calls at a high rate: NULL on an error, or if from is NULL. */
 const void *ew_sized_or_null(const void *from, void *scratch, size_t size);
+/* The error of a struct that ew_sized_or_null refuses; EINVAL for any other. */
+int ew_sized_error(const void *from, size_t size);
 
 /* What struct etwatch_samples and the other batches have in common. */
 struct ew_items {

@@ -497,7 +497,7 @@ int etwatch_account_add_meta(struct etwatch_account *account, const struct etwat
     const struct etwatch_meta *meta =
         account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (meta == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     ew_account_meta(account, meta);
     return 0;
 }
@@ -508,7 +508,7 @@ int etwatch_account_add_sample(struct etwatch_account *account, const struct etw
     const struct etwatch_sample *sample =
         account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (sample == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     ew_account_sample(account, sample);
     return 0;
 }
@@ -519,7 +519,7 @@ int etwatch_account_add_event(struct etwatch_account *account, const struct etwa
     const struct etwatch_event *event =
         account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (event == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     ew_account_event(account, event);
     return 0;
 }
@@ -530,7 +530,7 @@ int etwatch_account_add_loss(struct etwatch_account *account, const struct etwat
     const struct etwatch_loss *loss =
         account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (loss == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     ew_account_loss(account, loss);
     return 0;
 }
@@ -541,7 +541,7 @@ int etwatch_account_add_alert(struct etwatch_account *account, const struct etwa
     const struct etwatch_alert *alert =
         account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (alert == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     ew_account_other(account, "etwatch", "alert", alert->from_ns, true);
     return 0;
 }
@@ -552,7 +552,7 @@ int etwatch_account_add_stats(struct etwatch_account *account, const struct etwa
     const struct etwatch_stats *stats =
         account == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (stats == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     ew_account_stats(account, stats);
     return 0;
 }

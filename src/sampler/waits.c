@@ -334,7 +334,7 @@ int etwatch_waits_add(struct etwatch_waits *waits, const struct etwatch_event *g
     const struct etwatch_event *event =
         waits == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (event == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     waits->last_ns = event->t_ns;
     if (event->kind == ETWATCH_EVENT_SWITCH) {
         ew_waits_name(waits, event->pid, event->tid, event->name);
@@ -349,10 +349,13 @@ int etwatch_waits_add(struct etwatch_waits *waits, const struct etwatch_event *g
 }
 
 int etwatch_waits_add_loss(struct etwatch_waits *waits, uint32_t source,
-                           const struct etwatch_loss *loss)
+                           const struct etwatch_loss *given)
 {
-    if (waits == NULL || loss == NULL)
-        return ETWATCH_EINVAL;
+    struct etwatch_loss copy;
+    const struct etwatch_loss *loss =
+        waits == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (loss == NULL)
+        return ew_sized_error(given, sizeof copy);
     /* ETW has one stream for all events. */
     if (loss->stage == ETWATCH_LOSS_STREAM || source == ETWATCH_SOURCE_ETW)
         ew_waits_gap(waits);

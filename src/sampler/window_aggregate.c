@@ -321,7 +321,7 @@ int etwatch_aggregator_add(struct etwatch_aggregator *windows, const struct etwa
     const struct etwatch_sample *sample =
         windows == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (sample == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     if (sample->type == ETWATCH_TYPE_SAMPLE)
         rc = advance(windows, sample);
     else if (sample->type != ETWATCH_TYPE_EXIT)

@@ -171,9 +171,11 @@ int etwatch_device_reader_open(const struct etwatch_device_options *given,
                                struct etwatch_device_reader **ret_reader)
 {
     struct etwatch_device_options options = {.size = sizeof options};
-    if (ret_reader == NULL ||
-        (given != NULL && ew_sized_in(&options, sizeof options, given, "options", NULL) < 0))
+    if (ret_reader == NULL)
         return ETWATCH_EINVAL;
+    int error = given == NULL ? 0 : ew_sized_in(&options, sizeof options, given, "options", NULL);
+    if (error < 0)
+        return error;
     uint32_t all =
         1u << ETWATCH_DEVICE_GPU | 1u << ETWATCH_DEVICE_NPU | 1u << ETWATCH_DEVICE_ENERGY;
     options.kinds = options.kinds == 0 ? all : options.kinds;
@@ -195,7 +197,7 @@ int etwatch_device_reader_open(const struct etwatch_device_options *given,
     struct etwatch_device_reader *reader = ew_calloc(1, sizeof *reader);
     if (reader == NULL)
         return ETWATCH_ENOMEM;
-    int error = ew_sensors_open(&config, &reader->sensors);
+    error = ew_sensors_open(&config, &reader->sensors);
     if (error != 0) {
         ew_free(reader);
         return error;

@@ -9,7 +9,6 @@
  */
 #include "serve/archive.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/proto.h"
+#include "serve/loader.h"
 
 enum {
     VALUES = (int)ETWATCH_METRIC_COUNT > (int)ETWATCH_SYSTEM_METRIC_COUNT
@@ -164,24 +164,14 @@ uint32_t ew_archive_level_at(const struct ew_archive *store, uint64_t from_ns)
 
 /* ---------------------------------------------------------------------------- SQLite */
 
-/* A pointer to a function, which C does not convert from a pointer to an object. */
-static bool find(void *library, const char *name, void *ret_function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(ret_function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static bool load(void)
 {
     static const char *const names[] = {"libsqlite3.so.0", "libsqlite3.so"};
-    void *library = NULL;
-    for (size_t i = 0; library == NULL && i < sizeof names / sizeof names[0]; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    void *library = ew_loader_open(names, sizeof names / sizeof names[0]);
     if (library == NULL)
         return false;
     bool found = true;
-#define SQL_X(name) found = find(library, "sqlite3_" #name, &sql.name) && found;
+#define SQL_X(name) found = ew_loader_find(library, "sqlite3_" #name, &sql.name) && found;
     SQL_FUNCTIONS(SQL_X)
 #undef SQL_X
     return found;

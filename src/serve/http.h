@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The border to the HTTP library: one listening port, served inside ew_http_run. http_linux.c uses
- * libmicrohttpd, http_none.c is for builds without it, http_windows.c for Windows. Everything runs
- * on the thread that calls.
+ * libmicrohttpd, http_none.c is for builds without it. Everything runs on the thread that calls.
  */
 #ifndef EW_SERVE_HTTP_H
 #define EW_SERVE_HTTP_H

@@ -9,7 +9,6 @@
 #include "serve/http.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -20,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "os/os.h"
+#include "serve/loader.h"
 
 /*
  * libmicrohttpd is loaded when a server starts: with its TLS it would cost every other command 2.6
@@ -49,24 +49,14 @@ static struct {
 #undef MHD_X
 } mhd;
 
-/* A pointer to a function, which C does not convert from a pointer to an object. */
-static bool find(void *library, const char *name, void *ret_function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(ret_function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static bool load(void)
 {
     static const char *const names[] = {"libmicrohttpd.so.12", "libmicrohttpd.so"};
-    void *library = NULL;
-    for (size_t i = 0; library == NULL && i < sizeof names / sizeof names[0]; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    void *library = ew_loader_open(names, sizeof names / sizeof names[0]);
     if (library == NULL)
         return false;
     bool found = true;
-#define MHD_X(name) found = find(library, "MHD_" #name, &mhd.name) && found;
+#define MHD_X(name) found = ew_loader_find(library, "MHD_" #name, &mhd.name) && found;
     MHD_FUNCTIONS(MHD_X)
 #undef MHD_X
     return found;

@@ -8,7 +8,6 @@
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "os/os.h"
+#include "serve/loader.h"
 
 /* Loaded when a push starts: with its TLS it would cost every other command several MB. The table
  * is filled once, before the first call, and never changes. */
@@ -44,24 +44,14 @@ static struct {
 #undef CURL_X
 } curl;
 
-/* A pointer to a function, which C does not convert from a pointer to an object. */
-static bool find(void *library, const char *name, void *ret_function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(ret_function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static bool load(void)
 {
     static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.so"};
-    void *library = NULL;
-    for (size_t i = 0; library == NULL && i < sizeof names / sizeof names[0]; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    void *library = ew_loader_open(names, sizeof names / sizeof names[0]);
     if (library == NULL)
         return false;
     bool found = true;
-#define CURL_X(name) found = find(library, "curl_" #name, &curl.name) && found;
+#define CURL_X(name) found = ew_loader_find(library, "curl_" #name, &curl.name) && found;
     CURL_FUNCTIONS(CURL_X)
 #undef CURL_X
     return found && curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;

@@ -272,7 +272,7 @@ static void answer_spans(struct call *call, const struct ew_state_process *proce
 {
     static const char *const keys[] = {"from", "to", NULL};
     const struct ew_state *state = call->routes->state;
-    struct ew_marked_query query = {0};
+    struct ew_latest_spans_query query = {0};
     uint64_t ms[3];
     if (!state->meta.inferences && !state->meta.marks) {
         fail(call->response, 404, "spans are not watched: start with --onnx or --spans%s", "");
@@ -291,7 +291,7 @@ static void answer_spans(struct call *call, const struct ew_state_process *proce
     }
     if (query.from_ns >= query.to_ns)
         fail(call->response, 400, "from must be before to%s", "");
-    else if (ew_marked_ring_put(&state->spans, &query, &call->response->body) < 0)
+    else if (ew_latest_spans_put(&state->spans, &query, &call->response->body) < 0)
         fail(call->response, 503, "out of memory%s", "");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows: the server on HTTP.sys is not written yet, and serve says so. */
+/* serve is part of Linux: its isolation needs fork, and its loop epoll. On Windows it says so. */
 #include "serve/server.h"
 
 #include <stdio.h>

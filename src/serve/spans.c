@@ -14,39 +14,40 @@
 
 struct found {
     const struct ew_serve_span *span;
-    uint32_t group;  /* EW_SPANS_GROUPS: none was free */
+    uint32_t group;  /* EW_LATEST_SPANS_GROUPS: none was free */
     uint32_t bucket; /* of the timeline */
 };
 
 struct answer {
-    const struct ew_marked_query *query;
+    const struct ew_latest_spans_query *query;
     struct found *found;
     size_t count;
-    struct etwatch_span_group groups[EW_SPANS_GROUPS];
-    const struct ew_serve_span *firsts[EW_SPANS_GROUPS]; /* one span of each group: its names */
+    struct etwatch_span_group groups[EW_LATEST_SPANS_GROUPS];
+    const struct ew_serve_span
+        *firsts[EW_LATEST_SPANS_GROUPS]; /* one span of each group: its names */
     uint32_t group_count;
     uint64_t others, step_ns;
 };
 
-void ew_marked_ring_add(struct ew_marked_ring *ring, const struct ew_serve_span *span)
+void ew_latest_spans_add(struct ew_latest_spans *ring, const struct ew_serve_span *span)
 {
     if (ring->spans == NULL)
-        ring->spans = ew_calloc(EW_SPANS_RING, sizeof *ring->spans);
+        ring->spans = ew_calloc(EW_LATEST_SPANS_MAX, sizeof *ring->spans);
     if (ring->spans == NULL)
         ring->dropped++;
     else
-        ring->spans[ring->count++ % EW_SPANS_RING] = *span;
+        ring->spans[ring->count++ % EW_LATEST_SPANS_MAX] = *span;
 }
 
-void ew_marked_ring_done(struct ew_marked_ring *ring)
+void ew_latest_spans_done(struct ew_latest_spans *ring)
 {
     ew_free(ring->spans);
-    *ring = (struct ew_marked_ring){0};
+    *ring = (struct ew_latest_spans){0};
 }
 
 /* -------------------------------------------------------------------------- selection */
 
-static bool is_wanted(const struct ew_marked_query *query, const struct etwatch_span *span)
+static bool is_wanted(const struct ew_latest_spans_query *query, const struct etwatch_span *span)
 {
     bool owner = query->pid == 0 || (span->pid == query->pid && span->end_ns >= query->born_ns &&
                                      (query->exit_ns == 0 || span->start_ns <= query->exit_ns));
@@ -62,8 +63,8 @@ static uint32_t group_of(struct answer *answer, const struct ew_serve_span *span
             (answer->query->pid != 0 || first->span.pid == span->span.pid))
             return i;
     }
-    if (answer->group_count == EW_SPANS_GROUPS)
-        return EW_SPANS_GROUPS;
+    if (answer->group_count == EW_LATEST_SPANS_GROUPS)
+        return EW_LATEST_SPANS_GROUPS;
     struct etwatch_span_group *group = &answer->groups[answer->group_count];
     *group = (struct etwatch_span_group){.size = sizeof *group,
                                          .kind = span->span.kind,
@@ -95,20 +96,21 @@ static void add_to_group(struct etwatch_span_group *group, const struct etwatch_
         group->total[i] += span->ns[i];
 }
 
-static void find_all(struct answer *answer, const struct ew_marked_ring *ring)
+static void find_all(struct answer *answer, const struct ew_latest_spans *ring)
 {
-    const struct ew_marked_query *query = answer->query;
-    uint64_t at = ring->count > EW_SPANS_RING ? ring->count - EW_SPANS_RING : 0;
+    const struct ew_latest_spans_query *query = answer->query;
+    uint64_t at = ring->count > EW_LATEST_SPANS_MAX ? ring->count - EW_LATEST_SPANS_MAX : 0;
     for (; at < ring->count; at++) {
-        const struct ew_serve_span *span = &ring->spans[at % EW_SPANS_RING];
+        const struct ew_serve_span *span = &ring->spans[at % EW_LATEST_SPANS_MAX];
         if (!is_wanted(query, &span->span))
             continue;
         uint64_t bucket = (span->span.end_ns - 1 - query->from_ns) / answer->step_ns;
         struct found *found = &answer->found[answer->count++];
         found->span = span;
         found->group = group_of(answer, span);
-        found->bucket = bucket < EW_SPANS_BUCKETS ? (uint32_t)bucket : EW_SPANS_BUCKETS - 1;
-        if (found->group < EW_SPANS_GROUPS)
+        found->bucket =
+            bucket < EW_LATEST_SPANS_BUCKETS ? (uint32_t)bucket : EW_LATEST_SPANS_BUCKETS - 1;
+        if (found->group < EW_LATEST_SPANS_GROUPS)
             add_to_group(&answer->groups[found->group], &span->span);
         else
             answer->others++;
@@ -275,7 +277,7 @@ static int by_bucket(const void *a, const void *b)
 static void put_buckets(const struct answer *answer, uint32_t what, struct ew_buf *out)
 {
     size_t at = 0;
-    for (uint32_t bucket = 0; bucket < EW_SPANS_BUCKETS; bucket++) {
+    for (uint32_t bucket = 0; bucket < EW_LATEST_SPANS_BUCKETS; bucket++) {
         size_t first = at;
         uint64_t sum_ns = 0;
         for (; at < answer->count && answer->found[at].bucket == bucket; at++)
@@ -333,17 +335,17 @@ static void put_answer(struct answer *answer, struct ew_spans_kept *kept, struct
     }
     qsort(answer->found, answer->count, sizeof *answer->found, by_latency);
     ew_buf_text(out, "],\n\"slowest\":[");
-    for (size_t i = 0; i < answer->count && i < EW_SPANS_SLOWEST; i++) {
+    for (size_t i = 0; i < answer->count && i < EW_LATEST_SPANS_SLOWEST; i++) {
         ew_buf_text(out, i == 0 ? "\n" : ",\n");
         put_span(answer->found[i].span, out);
     }
     put_timeline(answer, out);
 }
 
-int ew_marked_ring_put(const struct ew_marked_ring *ring, const struct ew_marked_query *query,
-                       struct ew_buf *out)
+int ew_latest_spans_put(const struct ew_latest_spans *ring,
+                        const struct ew_latest_spans_query *query, struct ew_buf *out)
 {
-    size_t size = ring->count < EW_SPANS_RING ? (size_t)ring->count : EW_SPANS_RING;
+    size_t size = ring->count < EW_LATEST_SPANS_MAX ? (size_t)ring->count : EW_LATEST_SPANS_MAX;
     size = ring->spans == NULL ? 0 : size;
     struct answer *answer = ew_calloc(1, sizeof *answer);
     struct found *found = ew_calloc(size + 1, sizeof *found);
@@ -353,12 +355,13 @@ int ew_marked_ring_put(const struct ew_marked_ring *ring, const struct ew_marked
         uint64_t length_ns = query->to_ns > query->from_ns ? query->to_ns - query->from_ns : 1;
         answer->query = query;
         answer->found = found;
-        answer->step_ns = (length_ns + EW_SPANS_BUCKETS - 1) / EW_SPANS_BUCKETS;
+        answer->step_ns = (length_ns + EW_LATEST_SPANS_BUCKETS - 1) / EW_LATEST_SPANS_BUCKETS;
         if (size > 0)
             find_all(answer, ring);
         /* Older ones were overwritten. */
-        uint64_t oldest_ns =
-            ring->count > EW_SPANS_RING ? ring->spans[ring->count % EW_SPANS_RING].span.end_ns : 0;
+        uint64_t oldest_ns = ring->count > EW_LATEST_SPANS_MAX
+                                 ? ring->spans[ring->count % EW_LATEST_SPANS_MAX].span.end_ns
+                                 : 0;
         ew_buf_text(out, "{\"kept\":");
         ew_buf_u64(out, size);
         put_ms(out, "known_from_ms", oldest_ns);

@@ -103,7 +103,7 @@ void ew_state_done(struct ew_state *state)
     ew_history_done(&state->machine);
     ew_history_done(&state->device);
     ew_strip_done(&state->sched);
-    ew_marked_ring_done(&state->spans);
+    ew_latest_spans_done(&state->spans);
     memset(state, 0, sizeof *state);
 }
 
@@ -542,7 +542,7 @@ void ew_state_frame(struct ew_state *state, uint32_t type, struct ew_bytes *body
     case EW_FRAME_SPAN:
         good = ew_wire_read_span(body, &span);
         if (good)
-            ew_marked_ring_add(&state->spans, &span);
+            ew_latest_spans_add(&state->spans, &span);
         break;
     case EW_FRAME_SCHED:
     case EW_FRAME_STACKS:

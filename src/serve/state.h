@@ -161,7 +161,7 @@ struct ew_state {
     struct ew_state_push push;
     struct ew_state_store store;
     struct ew_serve_alert alerts[EW_STATE_ALERTS_MAX];
-    struct ew_marked_ring spans;
+    struct ew_latest_spans spans;
     uint64_t alert_count; /* ever; the newest is at (alert_count - 1) % EW_STATE_ALERTS_MAX */
 
     /* For the stream: called with every closed second, before the next one begins. May be NULL. */

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/units.h"
 #include "sink/json.h"
 #include "sink/sink.h"
@@ -107,11 +108,13 @@ static void put_words(struct ew_buf *out, const struct etwatch_alert *alert)
     }
 }
 
-int etwatch_alert_text(const struct etwatch_alert *alert, char *ret_text, size_t size)
+int etwatch_alert_text(const struct etwatch_alert *given, char *ret_text, size_t size)
 {
+    struct etwatch_alert copy;
     struct ew_buf out;
+    const struct etwatch_alert *alert = ew_sized_or_null(given, &copy, sizeof copy);
     if (alert == NULL || (ret_text == NULL && size > 0))
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     ew_buf_init(&out, 0, NULL, NULL);
     put_words(&out, alert);
     int rc = out.error != 0 ? out.error : (int)out.len;

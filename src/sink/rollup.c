@@ -478,7 +478,7 @@ int etwatch_rollup_add(struct etwatch_rollup *rollup, const struct etwatch_sampl
     const struct etwatch_sample *sample =
         rollup == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (sample == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     rollup->sorted = 0;
     return ew_rollup_add(&rollup->own, sample);
 }

@@ -254,7 +254,7 @@ int etwatch_sink_span(struct etwatch_sink *sink, const struct etwatch_span *give
     const struct etwatch_span *span =
         sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
     if (span == NULL || span->cause_count > ETWATCH_SPAN_CAUSES)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof scratch);
     if (sink->ops->span != NULL)
         sink->ops->span(sink, span);
     return sink->out.error;
@@ -284,7 +284,7 @@ int etwatch_sink_span_group(struct etwatch_sink *sink, const struct etwatch_span
         sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
     if (group == NULL || group->cause_count > ETWATCH_SPAN_CAUSES ||
         group->slow_cause_count > ETWATCH_SPAN_CAUSES)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof scratch);
     if (sink->ops->span_group != NULL)
         sink->ops->span_group(sink, group);
     return sink->out.error;
@@ -296,7 +296,7 @@ int etwatch_sink_gpu_op(struct etwatch_sink *sink, const struct etwatch_gpu_op *
     const struct etwatch_gpu_op *op =
         sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
     if (op == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof scratch);
     if (sink->ops->gpu_op != NULL)
         sink->ops->gpu_op(sink, op);
     return sink->out.error;
@@ -308,7 +308,7 @@ int etwatch_sink_gpu_process(struct etwatch_sink *sink, const struct etwatch_gpu
     const struct etwatch_gpu_process *process =
         sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
     if (process == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof scratch);
     if (sink->ops->gpu_process != NULL)
         sink->ops->gpu_process(sink, process);
     return sink->out.error;
@@ -320,7 +320,7 @@ int etwatch_sink_gpu_sum(struct etwatch_sink *sink, const struct etwatch_gpu_sum
     const struct etwatch_gpu_sum *sum =
         sink == NULL || given == NULL ? NULL : ew_sized_or_null(given, &scratch, sizeof scratch);
     if (sum == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof scratch);
     if (sink->ops->gpu_sum != NULL)
         sink->ops->gpu_sum(sink, sum);
     return sink->out.error;

@@ -169,7 +169,7 @@ int etwatch_span_group_text(const struct etwatch_span_group *given, char *text, 
         given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     struct ew_buf out;
     if (group == NULL || (text == NULL && text_size > 0))
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     ew_buf_init(&out, 0, NULL, NULL);
     put_text(&out, group);
     int rc = out.error != 0 ? out.error : (int)out.len;

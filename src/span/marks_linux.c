@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -107,9 +108,12 @@ static bool send_ring(const char *address, int ring_fd)
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof ring_fd);
     memcpy(CMSG_DATA(header), &ring_fd, sizeof ring_fd);
+    /* The queue of the watcher is short. A watcher that is stopped must not stop the program. */
+    const struct timeval limit = {.tv_sec = 1};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
     (void)close(fd);
     return sent >= 0;

@@ -115,15 +115,18 @@ int etwatch_spans_add_event(struct etwatch_spans *spans, const struct etwatch_ev
     const struct etwatch_event *event =
         spans == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (event == NULL)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     ew_spans_history_event(&spans->history, event);
     return 0;
 }
 
-int etwatch_spans_add_loss(struct etwatch_spans *spans, const struct etwatch_loss *loss)
+int etwatch_spans_add_loss(struct etwatch_spans *spans, const struct etwatch_loss *given)
 {
-    if (spans == NULL || loss == NULL)
-        return ETWATCH_EINVAL;
+    struct etwatch_loss copy;
+    const struct etwatch_loss *loss =
+        spans == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
+    if (loss == NULL)
+        return ew_sized_error(given, sizeof copy);
     if (loss->stage == ETWATCH_LOSS_STREAM)
         ew_spans_history_gap(&spans->history, loss->from_ns, loss->to_ns);
     return 0;
@@ -134,7 +137,7 @@ int etwatch_spans_add_gpu_op(struct etwatch_spans *spans, const struct etwatch_g
     struct etwatch_gpu_op copy;
     const struct etwatch_gpu_op *op =
         spans == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
-    return op == NULL ? ETWATCH_EINVAL : ew_spans_gpu_add(&spans->gpu, op);
+    return op == NULL ? ew_sized_error(given, sizeof copy) : ew_spans_gpu_add(&spans->gpu, op);
 }
 
 int etwatch_spans_add_gpu_process(struct etwatch_spans *spans,
@@ -143,7 +146,8 @@ int etwatch_spans_add_gpu_process(struct etwatch_spans *spans,
     struct etwatch_gpu_process copy;
     const struct etwatch_gpu_process *process =
         spans == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
-    return process == NULL ? ETWATCH_EINVAL : ew_spans_gpu_process(&spans->gpu, process);
+    return process == NULL ? ew_sized_error(given, sizeof copy)
+                           : ew_spans_gpu_process(&spans->gpu, process);
 }
 
 uint64_t etwatch_spans_late_gpu_ops(const struct etwatch_spans *spans)
@@ -153,8 +157,12 @@ uint64_t etwatch_spans_late_gpu_ops(const struct etwatch_spans *spans)
 
 void etwatch_spans_on_samples(void *spans, const struct etwatch_samples *batch)
 {
-    for (size_t i = 0; spans != NULL && i < batch->count; i++) {
-        const struct etwatch_sample *sample = etwatch_sample_at(batch, i);
+    struct etwatch_sample scratch;
+    struct ew_items items;
+    if (ew_items_in(&items, batch) < 0)
+        return;
+    for (size_t i = 0; i < items.count; i++) {
+        const struct etwatch_sample *sample = ew_items_at(&items, i, &scratch, sizeof scratch);
         if (sample->type == ETWATCH_TYPE_START || sample->type == ETWATCH_TYPE_SAMPLE)
             (void)etwatch_spans_add_process(spans, sample->pid, sample->name);
     }
@@ -162,8 +170,12 @@ void etwatch_spans_on_samples(void *spans, const struct etwatch_samples *batch)
 
 void etwatch_spans_on_events(void *spans, const struct etwatch_events *batch)
 {
-    for (size_t i = 0; spans != NULL && i < batch->count; i++)
-        (void)etwatch_spans_add_event(spans, etwatch_event_at(batch, i));
+    struct etwatch_event scratch;
+    struct ew_items items;
+    if (ew_items_in(&items, batch) < 0)
+        return;
+    for (size_t i = 0; i < items.count; i++)
+        (void)etwatch_spans_add_event(spans, ew_items_at(&items, i, &scratch, sizeof scratch));
 }
 
 void etwatch_spans_on_loss(void *spans, const struct etwatch_loss *loss)
@@ -298,7 +310,7 @@ int etwatch_spans_add(struct etwatch_spans *spans, const struct etwatch_span *gi
     const struct etwatch_span *span =
         spans == NULL || given == NULL ? NULL : ew_sized_or_null(given, &copy, sizeof copy);
     if (span == NULL || span->end_ns < span->start_ns)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(given, sizeof copy);
     struct pending *pending = room(spans->pending, spans->pending_count, &spans->pending_size,
                                    sizeof *pending, PENDING_MAX);
     uint32_t group = 0;
@@ -495,10 +507,11 @@ int etwatch_spans_add_operator(struct etwatch_spans *spans, const struct etwatch
     if (spans == NULL || given == NULL)
         return ETWATCH_EINVAL;
     int rc = ew_sized_in(&op, sizeof op, given, "operator", NULL);
-    const struct etwatch_span *mark =
-        rc < 0 || op.span == NULL ? NULL : ew_sized_or_null(op.span, &copy, sizeof copy);
+    if (rc < 0)
+        return rc;
+    const struct etwatch_span *mark = ew_sized_or_null(op.span, &copy, sizeof copy);
     if (mark == NULL || mark->end_ns < mark->start_ns)
-        return ETWATCH_EINVAL;
+        return ew_sized_error(op.span, sizeof copy);
     struct etwatch_span span = {
         .size = sizeof span,
         .kind = ETWATCH_SPAN_OPERATOR,

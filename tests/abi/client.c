@@ -4,16 +4,24 @@
  * and passes every kind of struct. Each struct that the library fills is followed by guard bytes.
  * Usage: client FOLDER; exits with 0 and prints "fine" if everything holds.
  */
+#include <etwatch/account.h>
 #include <etwatch/arrow.h>
+#include <etwatch/consumer.h>
+#include <etwatch/device.h>
 #include <etwatch/etwatch.h>
 #include <etwatch/export.h>
+#include <etwatch/gpu.h>
 #include <etwatch/metrics.h>
 #include <etwatch/process.h>
+#include <etwatch/rollup.h>
 #include <etwatch/session.h>
 #include <etwatch/sink.h>
+#include <etwatch/span.h>
 #include <etwatch/summary.h>
 #include <etwatch/system.h>
 #include <etwatch/trace.h>
+#include <etwatch/waits.h>
+#include <etwatch/window.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -351,6 +359,20 @@ static int on_report(void *ctx, const struct etwatch_sample *process,
     return 0;
 }
 
+static int on_class(void *ctx, const struct etwatch_trace_class *klass)
+{
+    (void)ctx;
+    MUST(klass->size > 8 && klass->count > 0);
+    return 0;
+}
+
+static int on_image(void *ctx, const struct etwatch_trace_image *image)
+{
+    (void)ctx;
+    MUST(image->size > 8);
+    return 0;
+}
+
 static void write_recording(const char *path)
 {
     struct etwatch_sink *sink = new_sink(ETWATCH_FORMAT_PERFETTO);
@@ -403,8 +425,11 @@ static void read_recording(const char *folder)
         events++;
     }
     MUST(events > 0);
-    struct etwatch_report_callbacks callbacks = {
-        .size = sizeof callbacks, .on_system = on_system, .on_process = on_report};
+    struct etwatch_report_callbacks callbacks = {.size = sizeof callbacks,
+                                                 .on_system = on_system,
+                                                 .on_class = on_class,
+                                                 .on_process = on_report,
+                                                 .on_image = on_image};
     GUARDED(etwatch_trace_system, system);
     DIRTY(system);
     REFUSED(&callbacks, etwatch_trace_report(trace, &callbacks, system, error));
@@ -429,6 +454,21 @@ static void read_recording(const char *folder)
     etwatch_sink_free(sink);
     GUARDED(etwatch_export_counts, counts);
     struct etwatch_table_options table = {.size = sizeof table};
+#ifndef OLDER
+    /* Two filters of this program's size; no event matches the second one. */
+    struct etwatch_event_filter filters[2] = {
+        {.size = sizeof filters[0], .flags = ETWATCH_FILTER_EXCLUDE, .provider = "none"},
+        {.size = sizeof filters[0], .provider = "no such provider"}};
+    table.filters = filters;
+    table.filter_count = 2;
+    MUST(etwatch_trace_export(trace, ETWATCH_EXPORT_CSV, ETWATCH_TABLE_EVENTS, &table, keep, &text,
+                              counts, stats, error) == 0);
+    MUST(counts->rows == 0);
+    REFUSED(&filters[0], etwatch_trace_export(trace, ETWATCH_EXPORT_CSV, ETWATCH_TABLE_EVENTS,
+                                              &table, keep, &text, counts, stats, error));
+    table.filters = NULL;
+    table.filter_count = 0;
+#endif
     DIRTY(counts);
     text.len = 0;
     MUST(etwatch_trace_export(trace, ETWATCH_EXPORT_CSV, ETWATCH_TABLE_SAMPLES, &table, keep, &text,
@@ -452,7 +492,7 @@ static void on_check(void *ctx, const struct etwatch_check *check)
     MUST(check->id != NULL && check->size > 8);
 }
 
-static void ask_tables(void)
+static void read_tables(void)
 {
     unsigned known = 0, checks = 0;
     for (uint32_t i = 0; i < ETWATCH_METRIC_COUNT; i++) {
@@ -504,6 +544,364 @@ static void ask_tables(void)
     INTACT(error);
 }
 
+/* ------------------------------------------------------- sums of samples and events */
+
+static int on_window(void *ctx, const struct etwatch_window *window)
+{
+    *(unsigned *)ctx += 1;
+    MUST(window->size > 8 && window->pid == (uint32_t)getpid() && window->dt_ns > 0);
+    return 0;
+}
+
+static void add_up_samples(void)
+{
+    struct etwatch_account_options account_options = {.size = sizeof account_options};
+    struct etwatch_rollup_options rollup_options = {.size = sizeof rollup_options};
+    unsigned windows = 0;
+    struct etwatch_aggregator_options aggregator_options = {
+        .size = sizeof aggregator_options, .length_ns = 20000000, .on_window = on_window};
+#ifndef OLDER
+    aggregator_options.ctx = &windows;
+#else
+    MUST(windows == 0);
+#endif
+    struct etwatch_account *account = NULL;
+    struct etwatch_rollup *rollup = NULL;
+    struct etwatch_aggregator *aggregator = NULL;
+    GUARDED(etwatch_error_info, error);
+    REFUSED(&account_options, etwatch_account_new(&account_options, &account));
+    REFUSED(&rollup_options, etwatch_rollup_new(&rollup_options, &rollup));
+    REFUSED(&aggregator_options, etwatch_aggregator_new(&aggregator_options, &aggregator, error));
+    /* An older release may have had no options at all. */
+    MUST(etwatch_account_new(sizeof account_options < 8 ? NULL : &account_options, &account) == 0);
+    MUST(etwatch_rollup_new(&rollup_options, &rollup) == 0);
+#ifndef OLDER
+    MUST(etwatch_aggregator_new(&aggregator_options, &aggregator, error) == 0);
+#endif
+    for (unsigned i = 0; i < seen.stored; i++) {
+        MUST(etwatch_account_add_sample(account, &seen.kept[i]) == 0);
+        MUST(etwatch_rollup_add(rollup, &seen.kept[i]) == 0);
+        MUST(aggregator == NULL || etwatch_aggregator_add(aggregator, &seen.kept[i]) == 0);
+    }
+    MUST(aggregator == NULL || (etwatch_aggregator_end(aggregator) == 0 && windows > 0));
+    etwatch_aggregator_free(aggregator);
+
+    struct etwatch_report_callbacks callbacks = {.size = sizeof callbacks, .on_process = on_report};
+    GUARDED(etwatch_trace_stats, stats);
+    DIRTY(stats);
+    MUST(etwatch_account_stats(account, stats) == 0);
+    FILLED(stats);
+    INTACT(stats);
+    reported = 0;
+    REFUSED(&callbacks, etwatch_account_report(account, &callbacks));
+    MUST(etwatch_account_report(account, &callbacks) == 0 && reported == 1);
+    reported = 0;
+    etwatch_account_free(account);
+
+    GUARDED(etwatch_rollup_row, row);
+    GUARDED(etwatch_rollup_info, info);
+    DIRTY(row);
+    DIRTY(info);
+    MUST(etwatch_rollup_sort(rollup, ETWATCH_M_cpu_ns, 0) == 1);
+    MUST(etwatch_rollup_row(rollup, 0, row) == 0 && row->first_ns > 0);
+    MUST(etwatch_rollup_row(rollup, 1, row) == ETWATCH_EINVAL);
+    MUST(etwatch_rollup_info(rollup, info) == 0 && info->last_ns > 0);
+    FILLED(row);
+    FILLED(info);
+    INTACT(row);
+    INTACT(info);
+    etwatch_rollup_free(rollup);
+}
+
+/* Thread 10 sleeps and is woken by thread 11 of the same process. */
+static struct etwatch_events made_events(void)
+{
+    static struct etwatch_event events[3];
+    events[0] = (struct etwatch_event){.size = sizeof events[0],
+                                       .kind = ETWATCH_EVENT_SWITCH,
+                                       .t_ns = 1000000,
+                                       .pid = 10,
+                                       .tid = 10,
+                                       .next_pid = 10,
+                                       .next_tid = 11,
+                                       .state = 1};
+    events[1] = events[2] = events[0];
+    events[1].kind = ETWATCH_EVENT_WAKEUP;
+    events[1].t_ns = 2000000;
+    events[2].t_ns = 3000000;
+    events[2].tid = 11;
+    events[2].next_tid = 10;
+    return etwatch_events_of(events, 3);
+}
+
+static void follow_waits(void)
+{
+    struct etwatch_events events = made_events();
+    struct etwatch_waits *waits = NULL;
+    MUST(etwatch_waits_new(&waits) == 0);
+    for (size_t i = 0; i < events.count; i++) {
+        struct etwatch_event event = *etwatch_event_at(&events, i);
+        REFUSED(&event, etwatch_waits_add(waits, &event));
+        MUST(etwatch_waits_add(waits, &event) == 0);
+    }
+    MUST(etwatch_waits_end(waits) == 0);
+    GUARDED(etwatch_waits_info, info);
+    GUARDED(etwatch_waits_thread, thread);
+    GUARDED(etwatch_waits_edge, edge);
+    DIRTY(info);
+    DIRTY(thread);
+    DIRTY(edge);
+    MUST(etwatch_waits_info(waits, info) == 0 && info->thread_count == 2 && info->edge_count == 1);
+    MUST(etwatch_waits_thread(waits, 0, thread) == 0 && thread->pid == 10);
+    MUST(etwatch_waits_edge(waits, 0, edge) == 0 && edge->tid == 10 && edge->waker_tid == 11);
+    FILLED(info);
+    FILLED(thread);
+    FILLED(edge);
+    INTACT(info);
+    INTACT(thread);
+    INTACT(edge);
+    struct etwatch_loss loss = {.size = sizeof loss, .stage = ETWATCH_LOSS_STREAM, .count = 1};
+    REFUSED(&loss, etwatch_waits_add_loss(waits, ETWATCH_SOURCE_EBPF, &loss));
+    MUST(etwatch_waits_add_loss(waits, ETWATCH_SOURCE_EBPF, &loss) == 0);
+    loss.size = 0;
+    MUST(etwatch_waits_add_loss(waits, ETWATCH_SOURCE_EBPF, &loss) == ETWATCH_EINVAL);
+    etwatch_waits_free(waits);
+}
+
+/* ----------------------------------------------------------------------------- spans */
+
+static struct etwatch_span made_span(void)
+{
+    struct etwatch_span span = {.size = sizeof span,
+                                .kind = ETWATCH_SPAN_WORK,
+                                .pid = 10,
+                                .tid = 10,
+                                .end_tid = 10,
+                                .start_ns = 1000000,
+                                .end_ns = 3000000,
+                                .name = "work"};
+    return span;
+}
+
+static void on_span(void *ctx, const struct etwatch_span *span)
+{
+    uint64_t sum_ns = 0;
+    *(unsigned *)ctx += 1;
+    for (uint32_t i = 0; i < ETWATCH_CAUSE_COUNT; i++)
+        sum_ns += span->ns[i];
+    MUST(span->size > 8 && strcmp(span->name, "work") == 0);
+    MUST(sum_ns == 0 || sum_ns == span->end_ns - span->start_ns);
+}
+
+static void on_strip(void *ctx, const struct etwatch_strip *strip)
+{
+    *(unsigned *)ctx += 1;
+    MUST(strip->size > 8 && strip->to_ns > strip->from_ns && strip->state != 0);
+}
+
+static void explain_spans(void)
+{
+    unsigned spans_seen = 0, strips = 0;
+    struct etwatch_spans_options options = {
+        .size = sizeof options, .ctx = &spans_seen, .on_span = on_span};
+    struct etwatch_spans *spans = NULL;
+    struct etwatch_events events = made_events();
+    struct etwatch_samples samples = etwatch_samples_of(seen.kept, seen.stored);
+    struct etwatch_loss loss = {.size = sizeof loss, .stage = ETWATCH_LOSS_QUEUE, .count = 1};
+    struct etwatch_span span = made_span();
+    struct etwatch_gpu_op op = {.size = sizeof op,
+                                .kind = ETWATCH_GPU_KERNEL,
+                                .flags = ETWATCH_GPU_OP_HAS_CALL,
+                                .pid = 10,
+                                .tid = 10,
+                                .start_ns = 1500000,
+                                .end_ns = 1600000,
+                                .call_start_ns = 1100000,
+                                .call_end_ns = 1200000};
+    struct etwatch_gpu_process process = {
+        .size = sizeof process, .pid = 10, .state = ETWATCH_GPU_ACTIVE};
+    REFUSED(&options, etwatch_spans_new(&options, &spans));
+    MUST(etwatch_spans_new(&options, &spans) == 0);
+    MUST(etwatch_spans_add_process(spans, 10, "worker") == 0);
+    etwatch_spans_on_samples(spans, &samples);
+    etwatch_spans_on_events(spans, &events);
+    REFUSED(&loss, etwatch_spans_add_loss(spans, &loss));
+    MUST(etwatch_spans_add_loss(spans, &loss) == 0);
+    loss.size = 0;
+    MUST(etwatch_spans_add_loss(spans, &loss) == ETWATCH_EINVAL);
+    REFUSED(&op, etwatch_spans_add_gpu_op(spans, &op));
+    MUST(etwatch_spans_add_gpu_op(spans, &op) == 0);
+    REFUSED(&process, etwatch_spans_add_gpu_process(spans, &process));
+    MUST(etwatch_spans_add_gpu_process(spans, &process) == 0);
+    REFUSED(&span, etwatch_spans_add(spans, &span));
+    MUST(etwatch_spans_add(spans, &span) == 0);
+    MUST(etwatch_spans_advance(spans, UINT64_MAX) == 0 && spans_seen == 1);
+    MUST(etwatch_spans_strips(spans, 10, 1000000, 3000000, on_strip, &strips) > 0 && strips > 0);
+    GUARDED(etwatch_span_group, group);
+    DIRTY(group);
+    MUST(etwatch_spans_group(spans, 0, group) == 0 && group->count == 1);
+    FILLED(group);
+    INTACT(group);
+    char sentence[256];
+    MUST(etwatch_span_group_text(group, sentence, sizeof sentence) > 0);
+    REFUSED(group, etwatch_span_group_text(group, sentence, sizeof sentence));
+    etwatch_spans_free(spans);
+}
+
+/* The mark of this program arrives at a receiver of its own. */
+static void mark_spans(void)
+{
+    unsigned arrived = 0;
+    struct etwatch_receiver *receiver = NULL;
+    struct etwatch_marks *marks = NULL;
+    GUARDED(etwatch_error_info, error);
+    MUST(etwatch_receiver_new(&receiver, error) == 0);
+    MUST(setenv("ETWATCH_SPANS", etwatch_receiver_address(receiver), 1) == 0);
+    MUST(etwatch_marks_new(&marks) == 0);
+    uint64_t begun = etwatch_span_begin(marks);
+    MUST(begun > 0);
+    etwatch_span_end(marks, begun, "work", NULL);
+    MUST(etwatch_receiver_read(receiver, 0, 0, on_span, &arrived) == 1 && arrived == 1);
+    etwatch_marks_free(marks);
+    etwatch_receiver_free(receiver);
+    INTACT(error);
+}
+
+static void write_lines_of_spans(void)
+{
+    struct etwatch_sink *sink = new_sink(ETWATCH_FORMAT_JSONL);
+    struct etwatch_span span = made_span();
+    struct etwatch_span_group group = {.size = sizeof group, .name = "grouped"};
+    struct etwatch_gpu_op op = {.size = sizeof op, .kind = ETWATCH_GPU_KERNEL, .pid = 4101};
+    struct etwatch_gpu_process process = {.size = sizeof process, .pid = 4102};
+    struct etwatch_gpu_sum sum = {.size = sizeof sum, .pid = 4103, .name = "summed"};
+    struct etwatch_trace_class klass = {.size = sizeof klass, .id = 4104, .count = 1};
+    struct etwatch_trace_image image = {.size = sizeof image, .pid = 4105};
+    struct etwatch_operator node = {.size = sizeof node, .node = "node"};
+    struct etwatch_device devices[2] = {
+        {.size = sizeof devices[0], .kind = ETWATCH_DEVICE_GPU, .t_ns = 1, .driver = "first"},
+        {.size = sizeof devices[0], .kind = ETWATCH_DEVICE_NPU, .t_ns = 2, .driver = "second"}};
+    struct etwatch_devices batch = etwatch_devices_of(devices, 2);
+    MUST(etwatch_sink_span(sink, &span) == 0);
+    MUST(etwatch_sink_span_group(sink, &group) == 0);
+    MUST(etwatch_sink_gpu_op(sink, &op) == 0);
+    MUST(etwatch_sink_gpu_process(sink, &process) == 0);
+    MUST(etwatch_sink_gpu_sum(sink, &sum) == 0);
+    MUST(etwatch_sink_class(sink, &klass) == 0);
+    MUST(etwatch_sink_image(sink, &image) == 0);
+    MUST(etwatch_sink_devices(sink, &batch) == 0);
+    /* Without its span an operator has no time. */
+    MUST(etwatch_sink_operator(sink, &node) == ETWATCH_EINVAL);
+    REFUSED(&span, etwatch_sink_span(sink, &span));
+    REFUSED(&group, etwatch_sink_span_group(sink, &group));
+    REFUSED(&op, etwatch_sink_gpu_op(sink, &op));
+    REFUSED(&process, etwatch_sink_gpu_process(sink, &process));
+    REFUSED(&sum, etwatch_sink_gpu_sum(sink, &sum));
+    REFUSED(&klass, etwatch_sink_class(sink, &klass));
+    REFUSED(&image, etwatch_sink_image(sink, &image));
+    REFUSED(&node, etwatch_sink_operator(sink, &node));
+    MUST(etwatch_sink_flush(sink) == 0);
+    static const char *const parts[] = {"\"work\"", "\"grouped\"", "4101",
+                                        "4102",     "\"summed\"",  "4104",
+                                        "4105",     "\"first\"",   "\"second\""};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strstr(text.bytes, parts[i]) == NULL)
+            must(0, __LINE__, parts[i]);
+    etwatch_sink_free(sink);
+
+    GUARDED(etwatch_error_info, error);
+    GUARDED(etwatch_collector_stats, stats);
+    struct etwatch_table_options table = {.size = sizeof table};
+    struct etwatch_collector *collector = NULL;
+    MUST(etwatch_collector_new(&table, &collector, error) == 0);
+    etwatch_collector_on_span(collector, &span);
+    etwatch_collector_on_operator(collector, &node);
+    etwatch_collector_on_devices(collector, &batch);
+    MUST(etwatch_collector_stats(collector, stats) == 0);
+    INTACT(stats);
+    etwatch_collector_free(collector);
+}
+
+/* ------------------------------------------------- devices, GPU traces, consumer, probes */
+
+static void read_devices(void)
+{
+    const char *nowhere = "/there/is/no/such/folder";
+    struct etwatch_device_options options = {
+        .size = sizeof options, .hz = 100, .proc_root = nowhere, .sys_root = nowhere};
+#ifndef OLDER
+    options.nvml_library = nowhere;
+#endif
+    struct etwatch_device_reader *reader = NULL;
+    GUARDED(etwatch_devices, batch);
+    DIRTY(batch);
+    REFUSED(&options, etwatch_device_reader_open(&options, &reader));
+    MUST(reader == NULL);
+    MUST(etwatch_device_reader_open(&options, &reader) == 0);
+    int count = etwatch_device_reader_read(reader, 5000, batch);
+    MUST(count >= 0 && (size_t)count == batch->count);
+    for (size_t i = 0; i < batch->count; i++)
+        MUST(etwatch_device_at(batch, i)->size > 8 && etwatch_device_at(batch, i)->driver != NULL);
+    FILLED(batch);
+    INTACT(batch);
+    etwatch_device_reader_close(reader);
+}
+
+static void trace_gpu(void)
+{
+    struct etwatch_gpu_trace_options options = {.size = sizeof options};
+    struct etwatch_gpu_trace *trace = NULL;
+    GUARDED(etwatch_error_info, error);
+    GUARDED(etwatch_gpu_process, process);
+    GUARDED(etwatch_gpu_sum, sum);
+    REFUSED(&options, etwatch_gpu_trace_new(&options, &trace, error));
+    MUST(etwatch_gpu_trace_new(&options, &trace, error) == 0);
+    MUST(etwatch_gpu_trace_read(trace, 0, 0) == 0);
+    MUST(etwatch_gpu_trace_process(trace, 0, process) == ETWATCH_EINVAL);
+    MUST(etwatch_gpu_trace_kernel(trace, 0, sum) == ETWATCH_EINVAL);
+    INTACT(process);
+    INTACT(sum);
+    INTACT(error);
+    etwatch_gpu_trace_free(trace);
+}
+
+/* Both need rights that not every user has: then the error is checked. */
+static void open_streams(void)
+{
+    struct etwatch_consumer_options options = {.size = sizeof options};
+    struct etwatch_consumer *consumer = NULL;
+    GUARDED(etwatch_error_info, error);
+    GUARDED(etwatch_consumer_stats, stats);
+    REFUSED(&options, etwatch_consumer_open(&options, &consumer, error));
+    MUST(consumer == NULL);
+    DIRTY(error);
+    int rc = etwatch_consumer_open(&options, &consumer, error);
+    MUST(rc == 0 || error->code == rc);
+    DIRTY(stats);
+    if (rc == 0) {
+        MUST(etwatch_consumer_stats(consumer, stats) == 0);
+        MUST(stats->source == ETWATCH_SOURCE_EBPF);
+        FILLED(stats);
+    }
+    INTACT(stats);
+    etwatch_consumer_free(consumer);
+
+    struct etwatch_probes_options probes_options = {.size = sizeof probes_options};
+    struct etwatch_probes *probes = NULL;
+    GUARDED(etwatch_probes_stats, probes_stats);
+    REFUSED(&probes_options, etwatch_probes_new(&probes_options, &probes, error));
+    rc = etwatch_probes_new(sizeof probes_options < 8 ? NULL : &probes_options, &probes, error);
+    MUST(rc == 0 || error->code == rc);
+    DIRTY(probes_stats);
+    if (rc == 0) {
+        MUST(etwatch_probes_stats(probes, probes_stats) == 0 && probes_stats->spans == 0);
+        FILLED(probes_stats);
+    }
+    INTACT(probes_stats);
+    INTACT(error);
+    etwatch_probes_free(probes);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -512,7 +910,15 @@ int main(int argc, char **argv)
     write_lines();
     keep_samples();
     read_recording(argv[1]);
-    ask_tables();
+    add_up_samples();
+    follow_waits();
+    explain_spans();
+    mark_spans();
+    write_lines_of_spans();
+    read_devices();
+    trace_gpu();
+    open_streams();
+    read_tables();
     if (failures == 0)
         puts("fine");
     return failures != 0;

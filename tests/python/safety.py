@@ -239,6 +239,29 @@ print("done")
 
 
 @test
+def a_watcher_that_does_not_read_stops_no_program():
+    if not sys.platform.startswith("linux"):
+        skip("marks are part of Linux")
+    runs("""
+import socket
+watcher = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+watcher.bind(b"\\0etwatch-test-%d" % os.getpid())
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+    other.setblocking(False)
+    try:
+        while True:
+            other.sendto(b"x", watcher.getsockname())
+    except BlockingIOError:
+        pass
+os.environ["ETWATCH_SPANS"] = "@etwatch-test-%d" % os.getpid()
+with etwatch.span("step"):
+    pass
+watcher.close()
+print("done")
+""")
+
+
+@test
 def strings_that_are_not_valid_text_are_handled():
     runs("""
 import subprocess

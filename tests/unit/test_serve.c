@@ -641,7 +641,7 @@ TEST(the_ring_of_spans_forgets_the_oldest_and_says_since_when_it_knows)
 {
     struct ew_state *state = new_state(5, false);
     state->meta.marks = true;
-    for (uint32_t i = 0; i < EW_SPANS_RING + 10; i++)
+    for (uint32_t i = 0; i < EW_LATEST_SPANS_MAX + 10; i++)
         add_span(state, 7, 100 * S + i * 1000000, 500000, 0);
     struct ew_response response = ask(state, "/api/v1/spans?from=1&to=200000", NULL);
     CHECK_CONTAINS(response.body.data, "{\"kept\":16384,\"known_from_ms\":100010,");

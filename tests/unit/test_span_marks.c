@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,34 @@ TEST(without_a_watcher_nothing_is_marked)
     etwatch_span_end(marks, 0, "tokenize", NULL);
     etwatch_span_end(NULL, 1, "tokenize", NULL);
     etwatch_marks_free(marks);
+}
+
+/* Fills the queue of the receiver, as programs do while their watcher is stopped. */
+static void fill_queue(const char *address)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    size_t len = strlen(address) - 1; /* the '@' stands for the byte 0 */
+    memcpy(to.sun_path + 1, address + 1, len);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    CHECK(fd >= 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+    uint32_t sent = 0;
+    while (sent < 100000 && sendto(fd, "x", 1, 0, (struct sockaddr *)&to, size) == 1)
+        sent++;
+    CHECK(sent > 0 && sent < 100000);
+    (void)close(fd);
+}
+
+TEST(a_watcher_that_does_not_read_stops_no_program)
+{
+    struct etwatch_receiver *receiver = listen_here();
+    struct seen seen = {0};
+    fill_queue(etwatch_receiver_address(receiver));
+    mark(2); /* returns */
+    CHECK_EQ_INT(etwatch_receiver_read(receiver, 0, 0, on_span, &seen), 0);
+    mark(2);
+    CHECK_EQ_INT(etwatch_receiver_read(receiver, 0, 1, on_span, &seen), 2);
+    stop(receiver);
 }
 
 TEST(spans_that_were_overwritten_are_counted_as_lost)
