@@ -203,7 +203,7 @@ class ETWMonitor(BaseMonitor):
         return MemoryUsage(*_system.memory())
 
     def _energy(self) -> EnergyMonitor:
-        return EnergyMonitor(**self._roots)
+        return EnergyMonitor((), **self._roots)
 
     def get_power_metrics(self) -> Dict[str, Any]:
         """Power and energy by domain, as from EnergyMonitor; None is unknown. `joules` are since the first call.

@@ -89,12 +89,13 @@ def every_function_of_the_headers_is_bound():
 @test
 def rows_are_taken_by_the_stride_of_the_batch():
     from etwatch._batch import Batch, rows_at
-    size = _native.SAMPLE_SIZE
+    size, last = _native.SAMPLE_SIZE, _abi.METRICS[-1][0]
     for stride in (size, size + 24, size - 16):
         rows = bytearray(3 * stride)
         for row in range(3):
             sample = _native.sized(_abi.Sample)
-            sample.pid, sample.t_ns, sample.exit_signal = 10 + row, 100 + row, 7
+            sample.pid, sample.t_ns = 10 + row, 100 + row
+            setattr(sample, last, 7)
             sample.has.words[(len(_abi.METRICS) - 1) // 64] = 1 << ((len(_abi.METRICS) - 1) % 64)
             known = min(size, stride)
             rows[row * stride:row * stride + known] = bytes(sample)[:known]
@@ -103,7 +104,7 @@ def rows_are_taken_by_the_stride_of_the_batch():
         batch = Batch(rows_at(ctypes.addressof(memory), 3, stride), {0: None})
         check_eq(batch.column("pid"), [10, 11, 12])
         check_eq(batch.column("t_ns"), [100, 101, 102])
-        check_eq(batch.column("exit_signal"), [7 if stride >= size else 0] * 3)
+        check_eq(batch.column(last), [7 if stride >= size else 0] * 3)
 
 
 @test
