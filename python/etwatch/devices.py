@@ -141,7 +141,7 @@ class NPUMonitor:
     """
 
     backend: Optional[str] = None
-    """Intel, AMD, Qualcomm, DirectML (an NPU of Windows whose name has none of these), or None: there is none that can be
+    """Intel, AMD, Qualcomm, DirectML (an NPU of Windows with a name that has none of these), or None: there is none that can be
     read."""
 
     def __init__(self, **options: Optional[str]) -> None:
