@@ -61,6 +61,16 @@ def check_pid(name: str, pid: object) -> int:
     return int(plain)
 
 
+def check_pids(name: str, pids: object) -> List[int]:
+    """Process ids; one may stand for a list of one."""
+    return [check_pid(name, pid) for pid in ([pids] if _plain(pids, True) is not None else members(name, pids))]
+
+
+def check_names(name: str, names: object) -> List[str]:
+    """Names; one may stand for a list of one."""
+    return [check_name(name, text) for text in ([names] if isinstance(names, str) else members(name, names))]
+
+
 def check_name(name: str, text: object) -> str:
     if not isinstance(text, str):
         raise WrongType(f"{name}: a name is needed, not {text!r}")
@@ -406,7 +416,7 @@ def _read_nested(settings: Mapping[str, Any], elsewhere: bool) -> Settings:
     return found
 
 
-# Keys that only the configuration of a session has; there buffer_size is that of an ETW buffer in KB.
+# Keys of the configuration of a session, where buffer_size is that of an ETW buffer in KB.
 _SESSION_KEYS = ("kernel_flags", "stack_walk_enabled", "process_filter")
 _FILTER_KEYS = ("include_pids", "exclude_pids", "include_names", "exclude_names")
 
@@ -503,7 +513,7 @@ def _read(settings: Union[Mapping[str, Any], ETWMonitorConfig, float, None], els
         raise WrongType(f"config: an ETWMonitorConfig, a dict or a rate in Hz is needed, not {settings!r}")
     elif "monitoring" in settings:
         found = _read_nested(settings, elsewhere)
-    elif any(key in settings for key in ("stack_walk_enabled", "process_filter", "kernel_flags")):
+    elif any(key in settings for key in _SESSION_KEYS) and "buffer_size_kb" not in settings:
         found = _read_session(settings)
     else:
         found = Settings(ETWMonitorConfig(**_keys("config", settings, _FIELDS)))

@@ -23,7 +23,7 @@ from . import _abi, _arrow, _native
 from ._event_names import KERNEL_PROVIDER, KINDS, KNOWN, LIVE, OF_FIRST_THREAD, PROVIDERS, TYPES, Kernel
 from ._events import ETWEvent, EventRows, Samples, events_of, interval_of
 from ._monitor import _ids, _texts
-from .config import check_name, check_pid, number
+from .config import check_name, check_names, check_pids, members, number
 from .errors import ETWProviderError, ETWSessionError, warn
 from .trace import Path, open_trace
 
@@ -54,6 +54,13 @@ class ETWProvider:
     keywords: int = 0  # any of them; 0: all
     pids: Tuple[int, ...] = ()
     ids: Tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name("provider", self.name)
+        number("level", self.level, 0, 255, True)
+        number("keywords", self.keywords, 0, 2**64 - 1, True)
+        object.__setattr__(self, "pids", tuple(check_pids("pids", self.pids)))
+        object.__setattr__(self, "ids", tuple(number("ids", one, 0, 65535, True) for one in members("ids", self.ids)))
 
 
 class _Filter(NamedTuple):
@@ -237,14 +244,14 @@ class ETWConsumer:
 
     def __init__(self, provider: Union[str, ETWProvider, Sequence[Union[str, ETWProvider]], None] = None, *, session: Optional[str] = None,
                  providers: Union[str, ETWProvider, Iterable[Union[str, ETWProvider]]] = (), file: Union[Path, Sequence[Path], None] = None,
-                 events: Union[str, Sequence[str], None] = None, pids: Iterable[int] = (), names: Iterable[str] = (),
-                 fields: Optional[bool] = None, command_lines: bool = False, cpu_sampling_hz: int = 0) -> None:
+                 events: Union[str, Iterable[str], None] = None, pids: Union[int, Iterable[int]] = (),
+                 names: Union[str, Iterable[str]] = (), fields: Optional[bool] = None, command_lines: bool = False, cpu_sampling_hz: int = 0) -> None:
         self._providers: List[ETWProvider] = []
         self._session = None if session is None else check_name("session", session)
         self._file = file
-        self._events = [events] if isinstance(events, str) else [check_name("events", name) for name in events or ()]
-        self._pids = {check_pid("pids", pid) for pid in pids}
-        self._names = [check_name("names", name) for name in names]
+        self._events = check_names("events", events or ())
+        self._pids = set(check_pids("pids", pids))
+        self._names = check_names("names", names)
         self._command_lines = command_lines
         self._decode = fields is None or bool(fields)
         self._columns = _abi.ETWATCH_TABLE_FIELDS if fields else 0
@@ -452,7 +459,7 @@ class ETWConsumer:
         events: List[str] = []
         for provider in self._providers:
             events += _live_events(provider.name)
-        if self._session is not None:
+        if self._session is not None and not self._providers:
             events += _live_events(self._session)
         named: List[str] = []
         reasons: Dict[str, str] = {}
@@ -595,7 +602,7 @@ class ETWConsumer:
     def _open(self) -> Union[_File, _Live]:
         if self._source is None:
             if self._stopped:
-                raise ETWSessionError("the consumer was stopped")
+                raise ETWSessionError("the consumer was stopped; a new one starts again")
             if self._file is not None:
                 self._source = self._open_file()
             elif _has_etw():
@@ -624,6 +631,8 @@ class ETWConsumer:
         """Reads the next batch, which may have no selected events; False at the end. All ways of reading share the batch,
         so that an event is delivered once, and none is lost where a loop is left."""
         with self._reading:
+            if self._stopped and self._source is None and self._read:
+                return False  # closed by a handler, within a loop, or by another thread
             source = self._open()
             self._read = True
             if self._stopped and isinstance(source, _File):
@@ -788,6 +797,8 @@ class ETWConsumer:
             if not callable(handler):
                 raise TypeError(f"handler: a function is needed, not {handler!r}")
             self._on_event = handler
+        if self._stopped:
+            raise ETWSessionError("the consumer was stopped; a new one starts again")
         self._open()
         self._started = True
         self._run_handlers()

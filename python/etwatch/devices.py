@@ -14,7 +14,8 @@ __all__ = ["EnergyMonitor", "GPUMonitor", "NPUMonitor"]
 
 _KINDS = {"gpu": _abi.ETWATCH_DEVICE_GPU, "npu": _abi.ETWATCH_DEVICE_NPU, "energy": _abi.ETWATCH_DEVICE_ENERGY}
 _DOMAINS = ("package", "core", "dram", "gpu")
-_NPU_BACKENDS = {"intel_vpu": "Intel", "amdxdna": "AMD"}
+_NPU_BACKENDS = {"intel_vpu": "Intel", "amdxdna": "AMD"}  # by driver; the driver of Windows is the same for all vendors
+_NPU_VENDORS = ("Qualcomm", "Intel", "AMD")
 _WAIT_MS = 300  # for the drivers of devices to answer
 _MB = 1024 * 1024
 _NAMES = [field[0] for field in _abi.Device._fields_]
@@ -123,6 +124,13 @@ class GPUMonitor:
                 for device in self._reader.read() if device["kind"] == "gpu" and not device["failed"]]
 
 
+def backend_of(device: Mapping[str, Any]) -> Optional[str]:
+    """The name that users have for the backend of an NPU; None if its driver is not known."""
+    if device["driver"] == "wddm":
+        return next((vendor for vendor in _NPU_VENDORS if vendor in (device["name"] or "")), "DirectML")
+    return next((name for prefix, name in _NPU_BACKENDS.items() if device["driver"].startswith(prefix)), None)
+
+
 class NPUMonitor:
     """The NPU of this machine.
 
@@ -133,13 +141,13 @@ class NPUMonitor:
     """
 
     backend: Optional[str] = None
-    """Intel, AMD, or None: there is none that can be read."""
+    """Intel, AMD, Qualcomm, DirectML (an NPU of Windows with a name that has none of these), or None: there is none that can be
+    read."""
 
     def __init__(self, **options: Optional[str]) -> None:
         self._reader = _Reader("npu", **options)
         for device in self._devices():
-            self.backend = self.backend or next(
-                (name for prefix, name in _NPU_BACKENDS.items() if device["driver"].startswith(prefix)), None)
+            self.backend = self.backend or backend_of(device)
 
     def _devices(self) -> List[Dict[str, Any]]:
         return [device for device in self._reader.read() if device["kind"] == "npu" and not device["failed"]]

@@ -14,11 +14,11 @@ import json
 import os
 import stat
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 from . import _abi, _native
 from ._monitor import _ids, _texts
-from .config import check_name, check_pid, number
+from .config import check_name, check_names, check_pids, number
 from .errors import ETWSessionError
 from .table import Table
 
@@ -363,7 +363,8 @@ def _words(name: str, value: Union[str, Sequence[str], None]) -> List[str]:
 
 
 def open_trace(path: Union[Path, Sequence[Path]], *, start: float = 0.0, end: Optional[float] = None,
-               pids: Sequence[int] = (), names: Sequence[str] = (), progress: Optional[Progress] = None) -> Trace:
+               pids: Union[int, Iterable[int]] = (), names: Union[str, Iterable[str]] = (),
+               progress: Optional[Progress] = None) -> Trace:
     """Opens one recording, or several that belong together.
 
     start, end: only this part, in seconds since the beginning of the recording. pids, names: only these processes and
@@ -394,5 +395,5 @@ def open_trace(path: Union[Path, Sequence[Path]], *, start: float = 0.0, end: Op
             raise ValueError(f"end: {end!r} is not after start ({start!r})")
     if progress is not None and not callable(progress):
         raise TypeError(f"progress: a function is needed, not {progress!r}")
-    return Trace(texts, start=start, end=end, pids=[check_pid("pids", pid) for pid in pids],
-                 names=[check_name("names", name) for name in names], progress=progress)
+    return Trace(texts, start=start, end=end, pids=check_pids("pids", pids), names=check_names("names", names),
+                 progress=progress)

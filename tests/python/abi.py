@@ -89,8 +89,7 @@ def every_function_of_the_headers_is_bound():
 @test
 def rows_are_taken_by_the_stride_of_the_batch():
     from etwatch._batch import Batch, rows_at
-    size = _native.SAMPLE_SIZE
-    last = _abi.METRICS[-1][0]
+    size, last = _native.SAMPLE_SIZE, _abi.METRICS[-1][0]
     for stride in (size, size + 24, size - 16):
         rows = bytearray(3 * stride)
         for row in range(3):

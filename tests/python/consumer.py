@@ -274,6 +274,26 @@ def handlers_and_a_loop_do_not_share_the_events_in_silence():
 
 
 @test
+def a_consumer_that_is_closed_while_it_is_read_ends_there():
+    with temp_dir() as folder:
+        path = recording(folder)
+        consumer = etwatch.ETWConsumer(file=path)
+        for _ in consumer:
+            consumer.close()
+        check_eq((consumer.get_next_event(), list(consumer)), (None, []), "after the loop")
+        consumer = etwatch.ETWConsumer(file=path)
+        consumer.start(lambda event: consumer.close())
+        check(consumer.wait(30), "the thread did not end")
+        consumer.stop()  # raises what a handler raised
+
+        async def read():
+            other = etwatch.ETWConsumer(file=path)
+            async for _ in other:
+                other.close()
+        asyncio.run(read())
+
+
+@test
 def an_event_has_the_figures_of_its_kind():
     class Rows(EventRows):
         """Of one event."""
@@ -305,6 +325,9 @@ def filters_select_events():
         check_eq(types("Microsoft-Windows-Kernel-Network"), [], "a known provider without events")
         check_eq(types(names=["parent"]), ["Process/DCStart", "Thread/DCStart"])
         check_eq({event.process_id for event in etwatch.ETWConsumer(file=path, pids=[5000])}, {5000})
+        check_eq({event.process_id for event in etwatch.ETWConsumer(file=path, pids=5000)}, {5000}, "a single pid")
+        check_eq(types(names="parent"), ["Process/DCStart", "Thread/DCStart"], "a single name")
+        check_eq({row["pid"] for row in etwatch.open(path, names="parent").processes}, {4000, 5000}, "of a recording")
         dxg = "Microsoft-Windows-DxgKrnl"
         ids = [event.id for event in etwatch.ETWConsumer(dxg, file=path)]
         check(len(set(ids)) > 1, repr(ids))
@@ -558,6 +581,18 @@ def the_kernels_events_come_live_on_linux():
 
 
 @test
+def the_providers_select_the_events_of_a_session_on_linux_too():
+    need_ebpf()
+    process = "Microsoft-Windows-Kernel-Process"
+    with etwatch.ETWConsumer(session="NT Kernel Logger", providers=[process]) as consumer:
+        subprocess.run(["/bin/true"], check=True)
+        consumer.stop()
+        types = {event.type for event in consumer}
+    check("ProcessStart" in types and types <= {"ProcessStart", "ProcessExec", "ProcessStop", "ThreadStart", "ThreadStop"},
+          str(types))
+
+
+@test
 def no_event_is_missed_from_the_beginning_of_a_with_block():
     need_ebpf()
     with etwatch.ETWConsumer(["Microsoft-Windows-Kernel-Process"]) as consumer:
@@ -614,12 +649,19 @@ def a_handler_that_cannot_be_called_gives_a_warning():
 def wrong_arguments_are_refused():
     raises(TypeError, "function", etwatch.ETWConsumer().on, "ProcessStart", 7)
     raises((TypeError, ValueError), "pids", etwatch.ETWConsumer, pids=[-1])
+    raises(TypeError, "pids: a set is needed", etwatch.ETWConsumer, pids="python")
+    raises(TypeError, "names: a set is needed", etwatch.ETWConsumer, names=7)
+    raises(ValueError, "level 0 255", etwatch.ETWProvider, "x", level=300)
+    raises(TypeError, "ids: a set is needed", etwatch.ETWProvider, "x", ids=7)
     raises((TypeError, ValueError), "provider", etwatch.ETWConsumer, 7)
     with temp_dir() as folder:
         consumer = etwatch.ETWConsumer(file=recording(folder)).start()
         raises(etwatch.ETWSessionError, "already started", consumer.add_provider, "x")
         consumer.close()
         raises(etwatch.ETWSessionError, "stopped", consumer.start)
+        consumer = etwatch.ETWConsumer(file=recording(folder)).start()
+        consumer.stop()
+        raises(etwatch.ETWSessionError, "stopped", consumer.start, print)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ import os
 import sys
 
 import etwatch
-from lib import BUILD, check, check_eq, main, raises, skip, start, temp_dir, test
+from etwatch.devices import backend_of
+from lib import BUILD, cases, check, check_eq, main, raises, skip, start, temp_dir, test
 from livekit import wait_until
 
 LIBRARY = os.path.join(BUILD, "tests", "libfakenvml.so")
@@ -82,6 +83,9 @@ def a_monitor_keeps_its_meters_and_has_the_energy_of_its_processes():
             used = monitor.get_power_metrics()["processes"][os.getpid()]
         check(used["watts"] > 0 and used["joules"] > 0, str(used))
         check_eq(etwatch.ETWMonitor(sys_root=root, nvml_library=LIBRARY).get_power_metrics()["processes"], {})
+
+
+@test
 def watched_processes_have_joules_and_others_do_not():
     need_library()
     with temp_dir() as folder:
@@ -106,6 +110,19 @@ def watched_processes_have_joules_and_others_do_not():
         child.wait()
     raises(TypeError, "pids: a set is needed", etwatch.EnergyMonitor, pids="python", sys_root="/none")
     raises(ValueError, "pids: 0 is not a process id", etwatch.EnergyMonitor, pids=[0], sys_root="/none")
+
+
+@cases([
+    ("Intel on Linux", "intel_vpu", "Intel NPU", "Intel"),
+    ("AMD on Linux", "amdxdna_accel_driver", None, "AMD"),
+    ("Intel on Windows", "wddm", "Intel(R) AI Boost", "Intel"),
+    ("Qualcomm on Windows", "wddm", "Snapdragon(R) X Elite - X1E78100 - Qualcomm(R) Hexagon(TM) NPU", "Qualcomm"),
+    ("AMD on Windows", "wddm", "AMD IPU Device", "AMD"),
+    ("another on Windows", "wddm", "NPU Compute Accelerator Device", "DirectML"),
+    ("a name that is not known on Windows", "wddm", None, "DirectML"),
+])
+def the_backend_of_an_npu_is_its_vendor(driver, name, backend):
+    check_eq(backend_of({"driver": driver, "name": name}), backend)
 
 
 @test

@@ -230,6 +230,12 @@ def the_configuration_of_a_session_means_the_buffers_of_etw_by_buffer_size():
 
 
 @test
+def a_config_as_a_dict_means_the_same():
+    config = ETWMonitorConfig(buffer_size=500, kernel_flags=["EVENT_TRACE_FLAG_CSWITCH"], exclude_processes={4})
+    check_eq(read_settings(dataclasses.asdict(config)).config, read_settings(dataclasses.replace(config)).config)
+
+
+@test
 def a_number_is_the_rate():
     check_eq(ETWMonitor(250).config.sampling_rate_hz, 250)
     check_eq(ETWMonitor(0.5).config.sampling_rate_hz, 0.5)
