@@ -255,10 +255,27 @@ def classic_event(guid, opcode, version, t_raw, payload, pointer_size=8, pid=NO_
     return header + payload
 
 
-def manifest_event(guid, event_id, t_raw, payload, version=0, opcode=0, pid=4, tid=8, keyword=0):
-    header = struct.pack("<HHHHIIq16sHBBBBHQQ16s", 0x50 + len(payload), 0xC013, 0, 0, tid, pid, t_raw,
-                         uuid.UUID(guid).bytes_le, event_id, version, 0, 4, opcode, 0, keyword, 0, bytes(16))
-    return header + payload
+def manifest_event(guid, event_id, t_raw, payload, version=0, opcode=0, pid=4, tid=8, keyword=0, pointer_size=8,
+                   extended=b""):
+    header = struct.pack("<HHHHIIq16sHBBBBHQQ16s", 0x50 + len(extended + payload), 0xC013 if pointer_size == 8 else 0xC012,
+                         1 if extended else 0, 0, tid, pid, t_raw, uuid.UUID(guid).bytes_le, event_id, version, 0, 4,
+                         opcode, 0, keyword, 0, bytes(16))
+    return header + extended + payload
+
+
+def extended_items(*items):
+    """Items of (type, bytes) between a header and its payload."""
+    out = b""
+    for number, (kind, data) in enumerate(items):
+        size = 8 + len(data) + -len(data) % 8
+        out += struct.pack("<HHHH", size, kind, number + 1 < len(items), len(data)) + data + bytes(-len(data) % 8)
+    return out
+
+
+def tracelogging(provider, event, fields):
+    """The items that describe a TraceLogging event; fields: bytes, each a name, NUL and its types."""
+    schema, name = b"\0" + event + b"\0" + fields, provider + b"\0"
+    return extended_items((12, struct.pack("<H", len(name) + 2) + name), (11, struct.pack("<H", len(schema) + 2) + schema))
 
 
 def buffer(content, size=None, cpu=0, kind=0, flags=0x20):

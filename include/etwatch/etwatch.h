@@ -49,6 +49,12 @@
  *   until it returns. A callback must return: no exception, longjmp or exit of the thread may leave
  *   it, because the monitor is locked while it runs. It may use any other monitor.
  *
+ * Other users of libbpf in the process
+ *   libbpf has one print function for the whole process. While a monitor opens eBPF through libbpf
+ *   (where loading without it failed), that function is replaced by a silent one and then restored:
+ *   messages of other users of libbpf are missing in this time, and a function that another thread
+ *   sets meanwhile is lost.
+ *
  * fork
  *   A child does not have the library's threads: it must not call any function with a handle that
  *   was made before the fork, not even free. It may make new ones. fork followed by exec is fine.

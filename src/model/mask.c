@@ -32,8 +32,10 @@ struct scan {
     bool cut;               /* the argument is the last one and truncated */
     bool mask_next;         /* the next word, or argument, is a secret */
     bool unless_plain;      /* with mask_next: not if it is a plain value or an option */
+    bool unless_option;     /* with mask_next: not if it is an option */
     bool mask_pair;         /* the next word is user:password */
     bool mask_percent;      /* the next is user%password */
+    bool mask_comma;        /* the next is user,password */
     unsigned mask_in_words; /* the word that is so many words away is a secret; 0: none */
     unsigned programs;      /* enum program, seen so far */
     struct writer *out;
@@ -119,8 +121,10 @@ static void mask(struct scan *scan, size_t len)
 
 /* Secret as any part of a name; a-b_c.d and aB consist of several parts. */
 static const char *const secret_parts[] = {
-    "pass", "pwd", "pw",  "passin", "passout",   "passcode",   "creds",     "auth",    "sig", "pin",
-    "otp",  "psk", "jwt", "bearer", "accesskey", "privatekey", "signature", "authkey", NULL,
+    "pass",      "pwd",        "pw",        "passin",  "passout",   "passcode", "creds",
+    "auth",      "sig",        "pin",       "otp",     "psk",       "jwt",      "bearer",
+    "accesskey", "privatekey", "signature", "authkey", "storepass", "keypass",  "dbpass",
+    "userpass",  "rootpass",   "bindpw",    "rootpw",  "mnemonic",  NULL,
 };
 /* Secret also at the end of a part: dbpassword, mytoken. */
 static const char *const secret_ends[] = {
@@ -140,13 +144,17 @@ static const char *const open_key_kinds[] = {
     "object", "order", "group", "join",    "cache",   "index",     "host", NULL,
 };
 
+static bool ends_with(struct span span, const char *text)
+{
+    size_t len = strlen(text);
+    return span.len >= len && same((struct span){span.text + span.len - len, len}, text);
+}
+
 static bool ends_with_any(struct span span, const char *const *texts)
 {
-    for (; *texts; texts++) {
-        size_t len = strlen(*texts);
-        if (span.len >= len && same((struct span){span.text + span.len - len, len}, *texts))
+    for (; *texts; texts++)
+        if (ends_with(span, *texts))
             return true;
-    }
     return false;
 }
 
@@ -420,6 +428,10 @@ enum program {
     HTPASSWD = 1u << 10,  /* -b FILE USER SECRET */
     LOGGED_IN = 1u << 11, /* the word `login` itself */
     OPENSSL = 1u << 12,   /* -k SECRET, -K SECRET: alone, because -key is a file */
+    WORDS = 1u << 13,     /* password SECRET, without a dash */
+    SNMP = 1u << 14,      /* -A SECRET, -X SECRET, -c SECRET */
+    LFTP = 1u << 15,      /* -u user,SECRET */
+    RDP = 1u << 16,       /* /p:SECRET */
 };
 
 static unsigned program_of(struct span word)
@@ -474,13 +486,32 @@ static unsigned program_of(struct span word)
         {"curl", CURL},
         {"htpasswd", HTPASSWD},
         {"openssl", OPENSSL},
+        {"cqlsh", SSHPASS},
+        {"rdesktop", SSHPASS},
+        {"psexec", SSHPASS},
+        {"psexec64", SSHPASS},
+        {"useradd", SSHPASS},
+        {"usermod", SSHPASS},
+        {"mosquitto_pub", ZIP},
+        {"mosquitto_sub", ZIP},
+        {"ipmitool", ZIP},
+        {"nmcli", WORDS},
+        {"aws", WORDS},
+        {"snmpget", SNMP},
+        {"snmpset", SNMP},
+        {"snmpwalk", SNMP},
+        {"snmpbulkwalk", SNMP},
+        {"lftp", LFTP},
+        {"xfreerdp", RDP},
     };
     for (size_t i = word.len; i-- > 0;)
-        if (word.text[i] == '/') {
+        if (word.text[i] == '/' || word.text[i] == '\\') {
             word.len -= i + 1;
             word.text += i + 1;
             break;
         }
+    if (ends_with(word, ".exe"))
+        word.len -= 4;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (same(word, known[i].name))
             return known[i].program;
@@ -518,9 +549,23 @@ static bool mask_special_option(struct scan *scan, struct span word, char letter
         copy(scan, word.len);
         return true;
     }
-    if (letter == 'b' && (scan->programs & HTPASSWD) != 0) {
-        scan->mask_in_words = 4; /* after this one: the file, the user, the password */
+    if ((scan->programs & LFTP) != 0 && letter == 'u') {
+        if (word.len > 2)
+            return mask_after(scan, word, ',');
+        scan->mask_comma = true;
         copy(scan, word.len);
+        return true;
+    }
+    if ((scan->programs & HTPASSWD) != 0 && letter != '\0' && letter != '-' &&
+        memchr(word.text, 'b', word.len) != NULL) {
+        /* After this one: the file, the user, the password; without the file for -n. */
+        scan->mask_in_words = memchr(word.text, 'n', word.len) != NULL ? 3 : 4;
+        copy(scan, word.len);
+        return true;
+    }
+    if ((scan->programs & RDP) != 0 && starts_with(word, "/p:")) {
+        copy(scan, 3);
+        mask(scan, value_len(scan));
         return true;
     }
     return false;
@@ -536,19 +581,21 @@ static bool mask_short_option(struct scan *scan, struct span word)
     bool rest = (letter == 'p' && ((programs & (MYSQL | SSHPASS | SEVENZIP)) != 0 || login)) ||
                 (letter == 'a' && (programs & REDIS) != 0) ||
                 (letter == 'w' && (programs & LDAP) != 0) ||
-                (letter == 'P' && (programs & ZIP) != 0);
+                (letter == 'P' && (programs & ZIP) != 0) ||
+                (letter != '\0' && strchr("AXc", letter) != NULL && (programs & SNMP) != 0);
     if (mask_special_option(scan, word, letter))
         return true;
     if (starts_with(word, "--user=") || starts_with(word, "--proxy-user="))
         return mask_after(scan, word, ':');
-    if (rest && word.len > 2) {
+    const char after = word.len == 2 ? at(scan, 2) : '\0';
+    if (rest && (word.len > 2 || after == '"' || after == '\'')) {
         copy(scan, 2);
-        mask(scan, word.len - 2);
+        mask(scan, word.len > 2 ? word.len - 2 : value_len(scan));
         return true;
     }
     bool alone = word.len == 2 && lower(letter) == 'k' && (programs & OPENSSL) != 0;
     scan->mask_next =
-        alone || (rest && ((programs & (SSHPASS | REDIS | LDAP | ZIP)) != 0 || login));
+        alone || (rest && ((programs & (SSHPASS | REDIS | LDAP | ZIP | SNMP)) != 0 || login));
     scan->mask_pair = any_of(word, pair_options);
     if (scan->mask_next || scan->mask_pair)
         copy(scan, word.len);
@@ -560,11 +607,13 @@ static bool mask_short_option(struct scan *scan, struct span word)
 /* user:password@host without a scheme, and user/password@database of Oracle's tools. */
 static bool mask_bare_credentials(struct scan *scan, struct span word)
 {
+    const bool oracle = (scan->programs & ORACLE) != 0;
     const char *sign = memchr(word.text, '@', word.len);
-    if (sign == NULL || word.text[0] == '-' || sign + 1 == word.text + word.len)
+    if (word.len == 0 || word.text[0] == '-' || (sign == NULL && !oracle) ||
+        (sign != NULL && sign + 1 == word.text + word.len))
         return false;
-    const size_t end = (size_t)(sign - word.text);
-    const char mark = (scan->programs & ORACLE) != 0 ? '/' : ':';
+    const size_t end = sign != NULL ? (size_t)(sign - word.text) : word.len;
+    const char mark = oracle ? '/' : ':';
     size_t user = 0;
     while (user < end && (is_key_char(word.text[user]) || word.text[user] == '+'))
         user++;
@@ -615,20 +664,32 @@ static bool mask_pem(struct scan *scan)
     return true;
 }
 
+static bool contains(struct span span, const char *text)
+{
+    const size_t len = strlen(text);
+    for (; span.len >= len; span.text++, span.len--)
+        if (memcmp(span.text, text, len) == 0)
+            return true;
+    return false;
+}
+
 /* echo SECRET | docker login --password-stdin, in one shell command: masks up to the pipe. */
 static bool mask_piped(struct scan *scan, struct span word)
 {
-    static const char option[] = "--password-stdin";
     static const char *const writers[] = {"echo", "printf", NULL};
-    size_t left = scan->arg.len - scan->pos, end = word.len, pipe;
+    static const char *const readers[] = {"--password-stdin", "chpasswd", "sudo -S",
+                                          "passwd --stdin", NULL};
+    const size_t left = scan->arg.len - scan->pos;
+    size_t end = word.len;
+    bool found = false;
     if (!any_of(word, writers))
         return false;
     while (end < left && at(scan, end) != '|')
         end++;
-    for (pipe = end; pipe + sizeof option - 1 <= left; pipe++)
-        if (memcmp(scan->arg.text + scan->pos + pipe, option, sizeof option - 1) == 0)
-            break;
-    if (end == left || pipe + sizeof option - 1 > left)
+    const struct span rest = {scan->arg.text + scan->pos + end, left - end};
+    for (const char *const *reader = readers; *reader != NULL; reader++)
+        found = found || contains(rest, *reader);
+    if (!found)
         return false;
     copy(scan, word.len + 1);
     mask(scan, end - word.len - 1);
@@ -700,9 +761,11 @@ static bool mask_named(struct scan *scan)
         return true;
     }
     static const char *const switches[] = {"-stdin", NULL}; /* take no value */
-    if (key.text[0] == '-' && !ends_with_any(key, switches)) {
+    const bool option = key.text[0] == '-';
+    if ((option || (scan->programs & WORDS) != 0) && !ends_with_any(key, switches)) {
         scan->mask_next = true;
         scan->unless_plain = secrecy == SECRET_UNLESS_PLAIN;
+        scan->unless_option = !option;
     }
     copy(scan, key_len);
     return true;
@@ -727,21 +790,27 @@ static void scan_word(struct scan *scan)
 
 static bool is_pending(const struct scan *scan)
 {
-    return scan->mask_next || scan->mask_pair || scan->mask_percent || scan->mask_in_words == 1;
+    return scan->mask_next || scan->mask_pair || scan->mask_percent || scan->mask_comma ||
+           scan->mask_in_words == 1;
 }
 
 /* Masks the value that an earlier word announced. False if nothing was consumed. */
 static bool mask_pending(struct scan *scan)
 {
     const size_t len = scan->pos == 0 ? scan->arg.len : value_len(scan);
-    const bool pair = scan->mask_pair, percent = scan->mask_percent;
-    scan->mask_next = scan->mask_pair = scan->mask_percent = false;
+    const bool pair = scan->mask_pair, percent = scan->mask_percent, comma = scan->mask_comma;
+    const bool unless_option = scan->unless_option;
+    scan->mask_next = scan->mask_pair = scan->mask_percent = scan->mask_comma = false;
+    scan->unless_option = false;
     scan->mask_in_words = 0;
-    if (percent)
-        return mask_after(scan, (struct span){scan->arg.text + scan->pos, len}, '%');
+    if (percent || comma)
+        return mask_after(scan, (struct span){scan->arg.text + scan->pos, len},
+                          percent ? '%' : ',');
     if (pair)
         return mask_pair(scan, len);
     const char *text = scan->arg.text + scan->pos;
+    if (unless_option && text[0] == '-')
+        return false;
     if (scan->unless_plain && (text[0] == '-' || is_plain_value(text, len)))
         return scan->unless_plain = false;
     scan->unless_plain = false;
@@ -753,7 +822,8 @@ static void scan_arg(struct scan *scan)
 {
     bool starts_word = true;
     if (scan->arg.len == 0)
-        scan->mask_next = scan->unless_plain = scan->mask_pair = scan->mask_percent = false;
+        scan->mask_next = scan->unless_plain = scan->unless_option = scan->mask_pair =
+            scan->mask_percent = scan->mask_comma = false;
     if (scan->mask_in_words > 1)
         scan->mask_in_words--;
     while (scan->pos < scan->arg.len) {

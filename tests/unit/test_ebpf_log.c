@@ -204,3 +204,46 @@ TEST(a_thread_that_may_run_on_is_read_in_the_next_drain)
     CHECK_EQ_UINT(taken.reading[1].tid, 7);
     free_source(source);
 }
+
+static int refuse(void *ctx, size_t size)
+{
+    (void)ctx;
+    (void)size;
+    return 1;
+}
+
+TEST(without_memory_readings_are_delivered_marked_and_counted)
+{
+    struct ew_ebpf_source *source = new_source();
+    append(0, EW_K_OPEN, 7, 5, 30, 1);
+    append(0, EW_K_SPAN, 8, 5, 40, 2);
+    append(1, EW_K_FINAL, 9, 5, 50, 3);
+    ew_alloc_set_hook(refuse, NULL);
+    drain(source);
+    ew_alloc_set_hook(NULL, NULL);
+    CHECK_EQ_UINT(taken.count, 3);
+    CHECK(taken.reading[0].incomplete && taken.reading[1].incomplete);
+    CHECK(!taken.reading[2].incomplete); /* nothing follows it */
+    CHECK_EQ_UINT(source->refused, 2);
+    append(0, EW_K_SPAN, 7, 5, 60, 4);
+    drain(source);
+    CHECK_EQ_UINT(taken.count, 4);
+    CHECK(!taken.reading[3].incomplete);
+    CHECK_EQ_UINT(source->refused, 2);
+    free_source(source);
+}
+
+TEST(without_memory_a_thread_that_is_known_is_read_as_before)
+{
+    struct ew_ebpf_source *source = new_source();
+    append(0, EW_K_OPEN, 7, 5, 30, 1);
+    drain(source);
+    source->active_size = source->active_count; /* full */
+    append(0, EW_K_SPAN, 7, 5, 40, 2);
+    ew_alloc_set_hook(refuse, NULL);
+    drain(source);
+    ew_alloc_set_hook(NULL, NULL);
+    CHECK_EQ_UINT(source->refused, 0);
+    CHECK(!taken.reading[taken.count - 1].incomplete);
+    free_source(source);
+}

@@ -172,6 +172,40 @@ TEST(more_programs_are_known)
     CHECK_ROWS(rows);
 }
 
+TEST(programs_of_other_systems_are_known)
+{
+    static const struct row rows[] = {
+        {"keytool|-list|-storepass|s|-keypass|t|", "keytool -list -storepass *** -keypass ***",
+         "keytool"},
+        {"x|--dbpass=s|--bindpw|t|", "x --dbpass=*** --bindpw ***", "words written together"},
+        {"cqlsh|-u|me|-p|s|", "cqlsh -u me -p ***", "cqlsh"},
+        {"mosquitto_pub|-u|me|-P|s|-t|x|", "mosquitto_pub -u me -P *** -t x", "mosquitto"},
+        {"ipmitool|-H|h|-P|s|power|", "ipmitool -H h -P *** power", "ipmitool"},
+        {"nmcli|dev|wifi|connect|net|password|12345678|", "nmcli dev wifi connect net password ***",
+         "a name without dashes"},
+        {"aws|configure|set|aws_secret_access_key|s|",
+         "aws configure set aws_secret_access_key ***", "the same of aws"},
+        {"aws|secretsmanager|get-secret-value|--secret-id|x|",
+         "aws secretsmanager get-secret-value --secret-id ***", "followed by an option"},
+        {"grep|password|file|", "grep password file", "elsewhere it is only a word"},
+        {"snmpwalk|-v3|-A|s|-X|t|h|", "snmpwalk -v3 -A *** -X *** h", "SNMP"},
+        {"snmpget|-v2c|-cs|h|", "snmpget -v2c -c*** h", "its community"},
+        {"lftp|-u|me,s|h|", "lftp -u me,*** h", "lftp"},
+        {"lftp|-ume,s|h|", "lftp -ume,*** h", "attached"},
+        {"xfreerdp|/u:me|/p:s|/v:h|", "xfreerdp /u:me /p:*** /v:h", "RDP"},
+        {"sqlplus|-s|scott/tiger|@run.sql|", "sqlplus -s scott/*** @run.sql", "no database"},
+        {"sqlplus|/|as|sysdba|", "sqlplus / as sysdba", "no password"},
+        {"htpasswd|-nbB|me|s|", "htpasswd -nbB me ***", "without a file"},
+        {"htpasswd|-cb|file|me|s|", "htpasswd -cb file me ***", "with one"},
+        {"mysql.exe|-ps|", "mysql.exe -p***", "a program of Windows"},
+        {"\"C:\\Program Files\\MySQL\\mysql.exe\"|-ps|",
+         "\"C:\\Program Files\\MySQL\\mysql.exe\" -p***", "by its path"},
+        {"mysql|-p\"a b\"|db|", "mysql -p*** db", "quoted"},
+        {"sh|-c|mysql -p'a b' db|", "sh -c mysql -p*** db", "quoted in a shell command"},
+    };
+    CHECK_ROWS(rows);
+}
+
 TEST(more_forms_are_masked)
 {
     static const struct row rows[] = {
@@ -201,12 +235,21 @@ TEST(more_forms_are_masked)
     CHECK_ROWS(rows);
 }
 
-TEST(what_is_piped_into_a_password_option_is_masked)
+TEST(what_is_piped_into_a_program_that_reads_a_password_is_masked)
 {
-    static const char args[] = "sh\0-c\0echo hunter2 | docker login -u me --password-stdin reg";
-    char buffer[128];
-    (void)ew_mask_cmdline(args, sizeof args, buffer, sizeof buffer);
-    CHECK_EQ_STR(buffer, "sh -c echo ***| docker login -u me --password-stdin reg");
+    static const char *const rows[][2] = {
+        {"echo hunter2 | docker login -u me --password-stdin reg",
+         "echo ***| docker login -u me --password-stdin reg"},
+        {"echo me:s | chpasswd", "echo ***| chpasswd"},
+        {"printf 's\n' | sudo -S reboot", "printf ***| sudo -S reboot"},
+        {"echo s | tee file; sudo reboot", "echo s | tee file; sudo reboot"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char buffer[128];
+        test_row(rows[i][1]);
+        (void)ew_mask_cmdline(rows[i][0], strlen(rows[i][0]) + 1, buffer, sizeof buffer);
+        CHECK_EQ_STR(buffer, rows[i][1]);
+    }
 }
 
 TEST(short_options_are_masked_where_their_program_is_known)

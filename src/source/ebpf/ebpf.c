@@ -194,13 +194,15 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
     bool recover = lost_life(source) != source->lost_life;
     if (!source->seeded || recover) {
         error = ew_ebpf_seed(source, reterr);
-        source->seeded = error == 0;
+        source->seeded = error == 0 && source->requested_count == 0;
     }
     if (error == 0) {
         /* Before the readings, so that the affected ones are marked incomplete. */
         ew_ebpf_cost_missed(source, now_ns);
         report_losses(source, from_ns, now_ns);
         error = ew_ebpf_read_logs(source, horizon_ns, reterr);
+        report_loss(source, ETWATCH_LOSS_TABLE, source->refused, &source->lost_refused, from_ns,
+                    now_ns);
     }
     if (error == 0) {
         ew_ebpf_proc_gauges_read(source->proc_gauges, now_ns, facts);
@@ -209,6 +211,7 @@ static int drain(struct ew_source *base, uint64_t now_ns, const struct ew_facts 
             facts->all_seen(facts->ctx, now_ns);
         ew_ebpf_cost_update(source, now_ns);
         source->read_until_ns = horizon_ns;
+        source->drained = true;
         *ret_horizon_ns = horizon_ns;
     }
     source->facts = NULL;
@@ -255,7 +258,7 @@ static void stats(struct ew_source *base, struct ew_source_stats *ret_stats)
     memset(ret_stats, 0, sizeof *ret_stats);
     ret_stats->events = source->events;
     ret_stats->lost = source->lost_log + source->lost_runs + source->lost_life +
-                      source->lost_stream + source->lost_watch;
+                      source->lost_stream + source->lost_watch + source->lost_refused;
     ret_stats->undecoded = source->undecoded;
     ret_stats->kernel_ns = (uint64_t)source->kernel_ns;
     ret_stats->kernel_ns_known = source->cost_known;

@@ -208,8 +208,8 @@ struct ew_ebpf_source {
     struct ew_ebpf_named *named; /* NULL without the full stream */
     bool optional;               /* object.entry_optionals is in use */
     bool filtered;
-    bool seeded;
-    uint32_t *requested; /* pids added since the last seed */
+    bool seeded, drained; /* at least once */
+    uint32_t *requested;  /* pids added since the last seed */
     uint32_t requested_count, requested_size;
     uint64_t read_until_ns; /* entries before this time were delivered */
 
@@ -242,8 +242,9 @@ struct ew_ebpf_source {
 
     /* Losses reported so far. */
     uint64_t lost_log, lost_life, lost_stream, lost_watch, lost_runs;
-    uint64_t missed_runs;    /* switches at which the kernel skipped the program */
-    uint64_t missed_read_ns; /* when that number was last read */
+    uint64_t refused, lost_refused; /* for which there was no memory; those reported */
+    uint64_t missed_runs;           /* switches at which the kernel skipped the program */
+    uint64_t missed_read_ns;        /* when that number was last read */
 
     /* Cost in the kernel: sampled now and then, extrapolated by the number of switches. */
     int stats_fd;

@@ -87,8 +87,9 @@ static int on_life(void *ctx, void *data, size_t size)
         break;
     case EW_K_LIFE_EXEC:
         fact.kind = EW_PROCESS_EXEC;
-        if (fact.old_tid != 0)
-            return keep(&source->moves, &fact);
+        if (fact.old_tid != 0 && keep(&source->moves, &fact) == 0)
+            return 0;
+        source->refused += fact.old_tid != 0; /* no memory to hold it: delivered too early */
         break;
     case EW_K_LIFE_RENAME:
         fact.kind = EW_PROCESS_RENAME;

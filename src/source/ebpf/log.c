@@ -83,10 +83,11 @@ static int grow_active(struct ew_ebpf_source *source)
     return 0;
 }
 
+/* NULL: no memory. */
 static struct ew_ebpf_active *add_active(struct ew_ebpf_source *source, uint32_t tid)
 {
     if (source->active_count == source->active_size && grow_active(source) != 0)
-        return NULL;
+        return find_active(source, tid);
     uint32_t *cell = find_cell(source, tid);
     if (*cell == 0) {
         source->active[source->active_count] = (struct ew_ebpf_active){.tid = tid};
@@ -198,28 +199,32 @@ static void deliver_moves(struct ew_ebpf_source *source, uint64_t t_ns)
         ew_ebpf_flush_moves(source, count);
 }
 
-static int take_entry(struct ew_ebpf_source *source, uint32_t index)
+static void take_entry(struct ew_ebpf_source *source, uint32_t index)
 {
     const struct ew_k_entry *entry = &source->object.entries[index];
     if (source->moves.count > 0)
         deliver_moves(source, entry->t_ns);
     if (has_ended(source, entry))
-        return 0;
+        return;
     struct ew_ebpf_active *active = add_active(source, entry->tid);
-    if (active == NULL)
-        return ETWATCH_ENOMEM;
-    active->index = index;
-    active->noted_ns = entry->t_ns;
-    active->over = entry->kind == EW_K_FINAL;
-    if (entry->kind != EW_K_OPEN)
-        active->run_from_ns = entry->in_ns;
+    /* Without memory the thread is not read in this drain: what it did since comes with its next
+     * entry, possibly in a later interval. */
+    if (active == NULL && entry->kind != EW_K_FINAL)
+        source->refused++;
+    source->entry_reading.incomplete = active == NULL && entry->kind != EW_K_FINAL;
+    if (active != NULL) {
+        active->index = index;
+        active->noted_ns = entry->t_ns;
+        active->over = entry->kind == EW_K_FINAL;
+        if (entry->kind != EW_K_OPEN)
+            active->run_from_ns = entry->in_ns;
+    }
     source->events++;
     if (leader_gone(source, entry))
-        return 0;
+        return;
     deliver_entry(source, entry);
     if (entry->kind == EW_K_FINAL)
         note_end(source, entry);
-    return 0;
 }
 
 /*
@@ -275,6 +280,7 @@ static void announce(const struct ew_ebpf_source *source, const struct cursor *h
     uint32_t tids[ANNOUNCED_MAX], tid_count = 0;
     if (source->facts->expect == NULL)
         return;
+    tids[0] = 0; /* otherwise compilers warn about the call without any */
     for (uint32_t i = 0; i < count; i++) {
         struct cursor cursor = heap[i];
         for (; cursor.at != cursor.until && tid_count < ANNOUNCED_MAX; cursor.at++)
@@ -320,7 +326,7 @@ static int read_entries(struct ew_ebpf_source *source)
     while (error == 0 && count > 0) {
         struct cursor *top = &heap[0];
         fetch_entry(object, *top, FETCH_AHEAD);
-        error = take_entry(source, entry_index(object, top));
+        take_entry(source, entry_index(object, top));
         if (++top->at == top->until) {
             __atomic_store_n(&object->heads[top->cpu].tail, top->at, __ATOMIC_RELEASE);
             *top = heap[--count];
@@ -379,7 +385,7 @@ static void deliver_running(struct ew_ebpf_source *source, const struct ew_k_run
     const struct ew_ebpf_active *active = find_active(source, entry->tid);
     if (active != NULL && (active->over || active->run_from_ns == entry->in_ns))
         return;
-    if (leader_gone(source, entry))
+    if (leader_gone(source, entry) || has_ended(source, entry))
         return;
     struct ew_reading reading;
     begin_reading(source, &running->thread, &reading);

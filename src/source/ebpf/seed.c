@@ -130,15 +130,29 @@ static int take_seed(struct ew_ebpf_source *source, struct seeds *seeds,
     return 0;
 }
 
-static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds)
+/*
+ * The list after a loss must not fail: it is what ends processes with a lost exit. Without memory
+ * it only proves which processes exist. One with a lost start then has no counters from before.
+ */
+static void deliver_leader(struct ew_ebpf_source *source, const struct ew_k_seed *seed)
 {
-    unsigned char *buffer = ew_calloc(READ_BYTES, 1);
-    if (buffer == NULL)
-        return ETWATCH_ENOMEM;
+    struct ew_process_fact fact;
+    if (seed->thread.entry.kind == 0 || seed->life.pid != seed->life.tid)
+        return;
+    ew_ebpf_process(&source->units, &seed->life, &fact);
+    fact.kind = EW_PROCESS_SEEN;
+    ew_ebpf_proc_gauges_ran(source->proc_gauges, fact.pid);
+    source->facts->process(source->facts->ctx, &fact);
+}
+
+/* Passes every record of the iterator to take_seed or, without seeds, to deliver_leader. */
+static int read_records(struct ew_ebpf_source *source, int fd, struct seeds *seeds,
+                        unsigned char *buffer, size_t size)
+{
     size_t held = 0;
     int error = 0;
     while (error == 0) {
-        ssize_t got = read(fd, buffer + held, READ_BYTES - held);
+        ssize_t got = read(fd, buffer + held, size - held);
         if (got < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (got <= 0) {
@@ -151,11 +165,23 @@ static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds
              at += sizeof(struct ew_k_seed)) {
             struct ew_k_seed seed;
             memcpy(&seed, buffer + at, sizeof seed);
-            error = take_seed(source, seeds, &seed);
+            if (seeds == NULL)
+                deliver_leader(source, &seed);
+            else
+                error = take_seed(source, seeds, &seed);
         }
         memmove(buffer, buffer + at, held - at);
         held -= at;
     }
+    return error;
+}
+
+static int read_seeds(struct ew_ebpf_source *source, int fd, struct seeds *seeds)
+{
+    unsigned char *buffer = ew_calloc(READ_BYTES, 1);
+    if (buffer == NULL)
+        return ETWATCH_ENOMEM;
+    int error = read_records(source, fd, seeds, buffer, READ_BYTES);
     ew_free(buffer);
     return error;
 }
@@ -171,6 +197,18 @@ static void forget_absent(struct ew_ebpf_source *source, struct seeds *seeds)
     source->requested_count = 0;
 }
 
+static int list_existing(struct ew_ebpf_source *source)
+{
+    unsigned char buffer[8 << 10];
+    int fd = bpf_iter_create(source->object.seed_link_fd);
+    if (fd < 0)
+        return ETWATCH_EOS;
+    source->refused++;
+    int error = read_records(source, fd, NULL, buffer, sizeof buffer);
+    (void)close(fd);
+    return error;
+}
+
 int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
 {
     struct seeds seeds = {0};
@@ -180,7 +218,11 @@ int ew_ebpf_seed(struct ew_ebpf_source *source, struct ew_error *reterr)
     int error = fd < 0 ? ETWATCH_EOS : read_seeds(source, fd, &seeds);
     if (error == 0)
         forget_absent(source, &seeds);
-    else
+    if (error == ETWATCH_ENOMEM && source->drained) {
+        error = list_existing(source);
+        seeds.count = seeds.base_line_count = 0;
+    }
+    if (error != 0)
         ew_error_set(reterr, error, errno, "eBPF: cannot list the tasks");
     for (uint32_t i = 0; error == 0 && i < seeds.count; i++) {
         ew_ebpf_proc_gauges_ran(source->proc_gauges, seeds.facts[i].pid);
