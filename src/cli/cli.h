@@ -276,6 +276,33 @@ bool ew_quote_is_batch(const char *program);
 bool ew_quote_batch(struct ew_buf *out, const char *interpreter, const char *program,
                     char *const *arguments);
 
+/* All arguments from argv[first] on, each quoted as above. */
+void ew_quote_arguments(struct ew_buf *out, int argc, char *const *argv, int first);
+
+/* ---------------------------------------------- elevate.c: more rights, for --elevate (Windows) */
+
+/* The first argument of the process that restart starts: this, a process id, a colon, a folder. */
+#define EW_ELEVATED_FROM "--elevated-from="
+/* What Windows does for it, as a table for tests. */
+struct ew_elevator {
+    void *ctx;
+    /* This process has the rights of an administrator. */
+    bool (*has_rights)(void *ctx);
+    /* Standard output is a console, which the other process can write to. */
+    bool (*has_console)(void *ctx);
+    /* Runs this program again with these arguments and those rights; waits for its end. Returns 0,
+     * or a code of Windows. */
+    uint32_t (*restart)(void *ctx, int argc, char *const *argv, int *ret_exit_code);
+};
+/* NULL on other systems. */
+const struct ew_elevator *ew_elevator_real(void);
+/* True: this process is done and *ret_code is its exit code. False: it has the rights, or was
+ * started by restart, and continues. */
+bool ew_elevate(const struct ew_elevator *elevator, int argc, char *const *argv,
+                const struct ew_options *options, int *ret_code);
+/* This process was started by restart. */
+void ew_elevate_arrived(void);
+
 /* ------------------------------------------------- watch_run.c: one watch, from start to end */
 
 /* Gets everything, in the order of delivery. Each returns 0 or a negative code, which ends the

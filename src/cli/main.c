@@ -82,7 +82,7 @@ int ew_main(int argc, char **argv)
         code = print_help(options.command);
     else if (options.version)
         code = print_version();
-    else
+    else if (!options.elevate || !ew_elevate(ew_elevator_real(), argc, argv, &options, &code))
         code = run_command(&options);
     ew_options_done(&options);
     return code;

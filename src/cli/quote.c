@@ -32,6 +32,15 @@ void ew_quote_argument(struct ew_buf *out, const char *argument)
     ew_buf_char(out, '"');
 }
 
+void ew_quote_arguments(struct ew_buf *out, int argc, char *const *argv, int first)
+{
+    for (int i = first; i < argc; i++) {
+        if (i > first)
+            ew_buf_char(out, ' ');
+        ew_quote_argument(out, argv[i]);
+    }
+}
+
 bool ew_quote_program(struct ew_buf *out, const char *program)
 {
     if (strchr(program, '"') != NULL)

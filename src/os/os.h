@@ -96,6 +96,13 @@ int ew_os_file_keep(const char *const *paths, size_t count);
 /* Tests whether a file can be written; creates it if it does not exist (*ret_made). 0 or errno. */
 int ew_os_file_try_write(const char *path, bool *ret_made);
 void ew_os_file_remove(const char *path);
+/* Creates a file that does not exist yet; NULL and errno on error. */
+FILE *ew_os_stream_create(const char *path);
+/* Gives a file the name of another one, which it replaces. 0 or errno. */
+int ew_os_file_rename(const char *from, const char *to);
+/* The name under which programs can open a file of this machine that the kernel names path
+ * (\Device\…, \SystemRoot\…). False: it has none, or is on another machine. */
+bool ew_os_kernel_path(const char *path, char *buffer, size_t size);
 /* Makes a path absolute. False: it does not fit. */
 bool ew_os_full_path(const char *path, char *buffer, size_t size);
 /* Opens a file of any kind for reading it once from its start; NULL and errno on error. */

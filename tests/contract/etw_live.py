@@ -218,8 +218,8 @@ def a_recording_of_a_command_ends_with_its_status():
 
 
 @cases([
-    ("no rights", "no-rights", ["--no-fallback"], 3, "access is denied", "Performance Log Users"),
-    ("no rights for the requested source", "no-rights", ["--source", "etw"], 3, "access is denied", "Performance Log Users"),
+    ("no rights", "no-rights", ["--no-fallback"], 3, "access is denied", "--elevate), or add the user to the group Performance Log Users"),
+    ("no rights for the requested source", "no-rights", ["--source", "etw"], 3, "access is denied", "--elevate), or add the user to the group Performance Log Users"),
     ("no privilege", "no-privilege", ["--no-fallback", "--kernel", "profile"], 3, "", "Profile system performance"),
     ("all loggers in use", "full", ["--no-fallback"], 1, "all system loggers", "etwatch sessions"),
     ("no such session", "logger", ["--session", "no-such"], 1, "no-such", "etwatch sessions"),

@@ -10,6 +10,7 @@
 
 #include <etwatch/session.h>
 
+#include "etl_reader_kit.h"
 #include "etw_emulator.h"
 #include "monitor/monitor.h"
 #include "source/etw/consumer.h"
@@ -84,6 +85,77 @@ TEST(a_recording_has_its_own_session_and_ends_with_it)
     CHECK_EQ_UINT(stats_of(recorder).duration_ns, duration_ns);
     etwatch_recorder_free(recorder);
     CHECK_EQ_UINT(counts_of(emulator).stops, 1);
+    remove_folder(&place);
+    etw_emulator_free(emulator);
+}
+
+/* As if ETW had written it: one image, with this file of this machine. */
+static void write_recording(const char *path, const char *image_path)
+{
+    static struct etl_payload payload;
+    struct etl_memory memory;
+    struct ew_etl_writer *writer = kit_writer(&memory, (struct ew_etl_writer_config){0});
+    struct etl_image image = {.base = 0x10000, .size = 0x9000, .pid = 4242, .path = image_path};
+    etl_clear(&payload);
+    etl_image(&payload, 2, 8, &image);
+    struct ew_etl_event event = {.header_type = 2,
+                                 .group = 0x14,
+                                 .opcode = 3,
+                                 .version = 2,
+                                 .t_raw = KIT_START_RAW + 1,
+                                 .payload = payload.bytes,
+                                 .payload_size = payload.size};
+    CHECK_EQ_INT(ew_etl_write(writer, &event), 0);
+    kit_finish(writer, KIT_START_RAW + 2);
+    FILE *file = fopen(path, "wb");
+    CHECK(file != NULL && fwrite(memory.bytes, 1, memory.size, file) == memory.size &&
+          fclose(file) == 0);
+    etl_memory_free(&memory);
+}
+
+/* The fewest headers of a program file: 64 bits, no sections. */
+static void write_program(const char *path)
+{
+    static uint8_t bytes[512];
+    memset(bytes, 0, sizeof bytes);
+    memcpy(bytes, "MZ", 2);
+    kit_set(bytes + 0x3C, 4, 64);
+    memcpy(bytes + 64, "PE", 2);
+    kit_set(bytes + 64 + 20, 2, 240);
+    kit_set(bytes + 64 + 24, 2, 0x20B);
+    kit_set(bytes + 64 + 24 + 56, 4, 0x9000);
+    FILE *file = fopen(path, "wb");
+    CHECK(file != NULL && fwrite(bytes, 1, sizeof bytes, file) == sizeof bytes &&
+          fclose(file) == 0);
+}
+
+TEST(the_identities_of_images_are_added_when_the_session_has_ended)
+{
+    struct place place;
+    struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
+    struct ew_etl_reader *reader = NULL;
+    struct ew_error error = {0};
+    char program[360], name[380];
+    const char *path = place.path;
+    make_folder(&place);
+    (void)snprintf(program, sizeof program, "%s/app.exe", place.folder);
+    (void)snprintf(name, sizeof name, "%s%s", program[0] == '/' ? "" : "\\??\\", program);
+    for (char *at = name; program[0] != '/' && *at != '\0'; at++)
+        *at = *at == '/' ? '\\' : *at;
+    write_program(program);
+    struct etwatch_recorder *recorder = start(emulator, place.path, NULL);
+    write_recording(place.path, name);
+    CHECK_EQ_INT(etwatch_recorder_stop(recorder), 0);
+    etwatch_recorder_free(recorder);
+    CHECK_EQ_INT(ew_etl_open(&path, 1, NULL, &reader, &error), 0);
+    struct seen_list list = kit_drain(reader);
+    ew_etl_close(reader);
+    CHECK_EQ_UINT(list.count, 3);
+    CHECK_EQ_UINT(list.items[1].kind, EW_RECORD_CLASSIC); /* before the image itself */
+    CHECK_EQ_UINT(list.items[1].pid, 4242);
+    CHECK_EQ_UINT(list.items[2].group, 0x14);
+    kit_free(&list);
+    (void)remove(program);
     remove_folder(&place);
     etw_emulator_free(emulator);
 }

@@ -172,6 +172,30 @@ def a_path_may_have_more_than_260_characters():
 
 
 @test
+def a_process_that_elevate_starts_works_in_the_folder_of_its_caller():
+    options = ["stat", "-a", "--elevate", "--source", "poll", "--duration", "0.3", "--json", "-q", "-o", "here.jsonl"]
+    with temp_dir() as folder:
+        start = "--elevated-from=0:Z:" + folder.replace("/", "\\")
+        result = wine([start, *options])
+        check_eq(result.code, 0, f"exit code ({result.err})")
+        check(os.path.getsize(os.path.join(folder, "here.jsonl")) > 100, "nothing was written")
+        result = wine([start + "\\gone", *options])
+        check_eq(result.code, 1, f"exit code ({result.err})")
+        check_in("cannot be reached with the rights of an administrator", result.err)
+
+
+@test
+def elevate_runs_the_command_and_returns_its_exit_code():
+    with temp_dir() as folder:
+        path = os.path.join(folder, "a name & 100%.jsonl")
+        result = wine(["run", "--elevate", "--source", "poll", "--json", "-q", "-o", "Z:" + path.replace("/", "\\"), "--",
+                       workloads(), "exit", "7"])
+        check_eq(result.code, 7, f"exit code ({result.err})")
+        with open(path, encoding="utf-8") as file:
+            check_in('"name":"workloads.exe"', file.read())
+
+
+@test
 def a_batch_file_that_does_not_exist_is_127():
     result = wine(["run", "--source", "poll", "--", "no-such-batch.cmd"])
     check_eq(result.code, 127, result.err)

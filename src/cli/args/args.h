@@ -102,6 +102,7 @@ struct ew_origin {
 struct ew_options {
     enum ew_command command;
     bool help, version;
+    bool elevate;
 
     double hz, budget_percent, profile_percent; /* 0: not given */
     uint64_t latency_ns, duration_ns, window_ns;

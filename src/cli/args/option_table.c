@@ -610,6 +610,7 @@ static const struct ew_option table[] = {
     {"max-buffers", 0, "N", "the largest number of buffers (default: sixteen per CPU, at least 64)", SESSION, EW_SECTION_ETW, COUNT(etw.max_buffers, 2, 65536), .form = "a number of buffers from 2 to 65536", .only = EW_ON_WINDOWS},
     {"buffer-memory", 0, "SIZE", "the memory of the default buffers (default 64M; a number without a unit is in MB)", SESSION, EW_SECTION_ETW, SIZE(etw.memory_bytes, MIB, MIB, 65536 * MIB), .form = "a size from 1M to 64G (such as 64M; a number without a unit is in MB)", .only = EW_ON_WINDOWS},
     {"flush-interval", 0, "TIME", "how long events may stay in a buffer (default 100ms; a number without a unit is in ms)", WATCH, EW_SECTION_ETW, DURATION(etw.flush_ns, MS, MS, 60 * SECOND), .form = "a duration from 1ms to 60s (such as 100ms; a number without a unit is in milliseconds)", .only = EW_ON_WINDOWS},
+    {"elevate", 0, NULL, "request the rights of an administrator first (a command of run or record gets them too)", SESSION | EW_CMD_WAITS | EW_CMD_SESSIONS | EW_CMD_SERVICE | EW_CMD_DOCTOR, EW_SECTION_ETW, SWITCH(elevate), .no_key = true, .only = EW_ON_WINDOWS},
     {"cleanup", 0, NULL, "stop the sessions that etwatch left behind", EW_CMD_SESSIONS, EW_SECTION_ETW, SWITCH(cleanup), .no_key = true, .only = EW_ON_WINDOWS},
 
     /* general */

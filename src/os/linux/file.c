@@ -142,6 +142,23 @@ void ew_os_file_remove(const char *path)
     (void)unlink(path);
 }
 
+FILE *ew_os_stream_create(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
+    return fd < 0 ? NULL : fdopen(fd, "wb");
+}
+
+int ew_os_file_rename(const char *from, const char *to)
+{
+    return rename(from, to) == 0 ? 0 : errno;
+}
+
+bool ew_os_kernel_path(const char *path, char *buffer, size_t size)
+{
+    int len = snprintf(buffer, size, "%s", path);
+    return path[0] == '/' && len > 0 && (size_t)len < size;
+}
+
 bool ew_os_full_path(const char *path, char *buffer, size_t size)
 {
     char folder[4096];

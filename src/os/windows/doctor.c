@@ -80,7 +80,7 @@ static void probe_groups(struct probe *p)
     report(p, admin ? ETWATCH_CHECK_OK : ETWATCH_CHECK_WARN, "admin",
            "running as administrator (elevated)",
            logs ? "figures of other users' processes may be null" : POLLS_INSTEAD,
-           "start the terminal with \"Run as administrator\"");
+           "add --elevate, or start the terminal with \"Run as administrator\"");
     found(p, "%s", logs ? "yes" : admin ? "no; not needed as administrator" : "no");
     report(p, logs || admin ? ETWATCH_CHECK_OK : ETWATCH_CHECK_FAIL, "perf_log_users",
            "member of Performance Log Users", POLLS_INSTEAD,

@@ -5,6 +5,9 @@
  * are opened with full sharing, for writing and deleting too: a recording may still be growing.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <io.h>
+#include <string.h>
 #include <windows.h>
 
 #include "base/alloc.h"
@@ -125,6 +128,52 @@ void ew_os_file_remove(const char *path)
     if (wide)
         (void)DeleteFileW(wide);
     ew_free(wide);
+}
+
+FILE *ew_os_stream_create(const char *path)
+{
+    wchar_t *wide = ew_wide_path(path);
+    HANDLE handle = wide ? CreateFileW(wide, GENERIC_WRITE, FILE_SHARE_READ, NULL, CREATE_NEW,
+                                       FILE_ATTRIBUTE_NORMAL, NULL)
+                         : INVALID_HANDLE_VALUE;
+    int error = wide ? ew_errno_from_windows(GetLastError()) : ENOENT;
+    ew_free(wide);
+    if (handle == INVALID_HANDLE_VALUE) {
+        errno = error;
+        return NULL;
+    }
+    /* They own the handle. */
+    int fd = _open_osfhandle((intptr_t)handle, _O_BINARY);
+    return fd < 0 ? NULL : _fdopen(fd, "wb");
+}
+
+int ew_os_file_rename(const char *from, const char *to)
+{
+    wchar_t *old = ew_wide_path(from), *name = ew_wide_path(to);
+    int error = ENOENT;
+    if (old && name)
+        error = MoveFileExW(old, name, MOVEFILE_REPLACE_EXISTING)
+                    ? 0
+                    : ew_errno_from_windows(GetLastError());
+    ew_free(old);
+    ew_free(name);
+    return error;
+}
+
+/* The kernel's names begin at the root of its objects, which programs reach as GLOBALROOT. */
+bool ew_os_kernel_path(const char *path, char *buffer, size_t size)
+{
+    static const char user[] = "\\??\\", remote[] = "\\Device\\Mup\\", share[] = "\\??\\UNC\\";
+    const char *prefix = "\\\\?\\GLOBALROOT";
+    if (path[0] != '\\' || path[1] == '\\' || strncmp(path, remote, sizeof remote - 1) == 0 ||
+        strncmp(path, share, sizeof share - 1) == 0)
+        return false;
+    if (strncmp(path, user, sizeof user - 1) == 0) {
+        prefix = "\\\\?\\";
+        path += sizeof user - 1;
+    }
+    int len = snprintf(buffer, size, "%s%s", prefix, path);
+    return len > 0 && (size_t)len < size;
 }
 
 bool ew_os_full_path(const char *path, char *buffer, size_t size)

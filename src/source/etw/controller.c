@@ -69,16 +69,16 @@ int ew_etw_fail(struct ew_error *reterr, uint32_t os_code, const char *what, con
     case EW_WIN_ACCESS_DENIED:
         code = ETWATCH_EPERM;
         why = "access is denied";
-        fix = "run it as an administrator, or add the user to the group Performance Log Users and "
-              "sign in again";
+        fix = "run it as an administrator (etwatch: --elevate), or add the user to the group "
+              "Performance Log Users and sign in again";
         break;
     case EW_WIN_NOT_ALL_ASSIGNED:
     case EW_WIN_PRIVILEGE_NOT_HELD:
         code = ETWATCH_EPERM;
         why = "the privilege to profile the system is missing";
-        fix = "run it as an administrator, or grant the user SeSystemProfilePrivilege (Local "
-              "Security "
-              "Policy: Profile system performance) and sign in again";
+        fix = "run it as an administrator (etwatch: --elevate), or grant the user "
+              "SeSystemProfilePrivilege (Local Security Policy: Profile system performance) and "
+              "sign in again";
         break;
     case EW_WIN_NO_SYSTEM_RESOURCES:
         code = ETWATCH_ELIMIT;

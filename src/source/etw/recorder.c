@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Owns a session of ours that ETW writes to a file: no event passes through this process. It has
- * its own name, so that watching and recording do not stop each other.
+ * its own name, so that watching and recording do not stop each other. When it has ended, the
+ * identities of the program files are added, so that symbols are found on any machine.
  */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/sized.h"
 #include "os/os.h"
+#include "source/etl/image_merge.h"
 #include "source/etw/session_options.h"
 
 static const char *const default_name = EW_ETW_OURS "-record";
@@ -139,8 +141,11 @@ int etwatch_recorder_stop(struct etwatch_recorder *recorder)
     if (recorder == NULL)
         return ETWATCH_EINVAL;
     if (recorder->stopped_ns == 0) {
+        struct ew_image_merge merged;
         (void)ew_etw_session_halt(recorder->session);
         recorder->stopped_ns = recorder->api->now_ns(recorder->api->ctx);
+        /* Without them the recording is still complete. */
+        (void)ew_image_merge_file(recorder->path, NULL, &merged);
     }
     return 0;
 }
