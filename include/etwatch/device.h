@@ -89,6 +89,7 @@ enum etwatch_device_process_has {
     ETWATCH_DEVICE_PROCESS_NPU_TIME = 1u << 1,
     ETWATCH_DEVICE_PROCESS_MEMORY = 1u << 2,
     ETWATCH_DEVICE_PROCESS_ENERGY = 1u << 3,
+    ETWATCH_DEVICE_PROCESS_CODEC_TIME = 1u << 4, /* encoder_ns and decoder_ns */
 };
 
 /* What one process did on one device since the reading before. FIXED. */
@@ -97,7 +98,8 @@ struct etwatch_device_process {
     uint32_t has; /* enum etwatch_device_process_has */
     uint64_t gpu_ns, npu_ns;
     uint64_t energy_uj;
-    uint64_t memory_bytes; /* at the time of the reading */
+    uint64_t memory_bytes;           /* at the time of the reading */
+    uint64_t encoder_ns, decoder_ns; /* of the engines for video */
 };
 
 /* One reading of one device. */
@@ -160,6 +162,9 @@ struct etwatch_device_options {
     const char *proc_root;    /* NULL = "/proc" */
     const char *sys_root;     /* NULL = "/sys" */
     const char *nvml_library; /* NULL = where the driver installs it */
+    /* AMD SMI (libamd_smi.so of ROCm), for the energy counters of AMD GPUs, if energy is wanted.
+     * It leaves locks in /dev/shm and may print, so NULL = it is not loaded. Linux. */
+    const char *amdsmi_library;
 };
 
 struct etwatch_device_reader;

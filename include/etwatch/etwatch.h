@@ -191,7 +191,9 @@ enum etwatch_type {
     X(exit_ns, uint64_t, gauge)                \
     X(exit_code, int64_t, gauge)               \
     X(exit_signal, int64_t, gauge)             \
-    X(presents, uint64_t, counter)
+    X(presents, uint64_t, counter)             \
+    X(gpu_encoder_ns, uint64_t, counter)       \
+    X(gpu_decoder_ns, uint64_t, counter)
 
 /* The index of each metric: the member of a set, such as `has`. */
 enum etwatch_metric {
@@ -639,6 +641,7 @@ struct etwatch_config {
     /* Exact GPU times of CUDA programs (gpu.h), read in each delivery, which then waits 400 ms for
      * them; with polling a sample has the GPU time of 400 ms before. NULL = none. */
     struct etwatch_gpu_trace *gpu_trace;
+    const char *amdsmi_library; /* see struct etwatch_device_options */
 };
 
 struct etwatch_stats {

@@ -35,7 +35,7 @@ ETWATCH_TYPE_START = 1
 ETWATCH_TYPE_EXIT = 2
 ETWATCH_TYPE_SAMPLE = 3
 ETWATCH_TYPE_THREAD = 4
-ETWATCH_METRIC_COUNT = 50
+ETWATCH_METRIC_COUNT = 52
 ETWATCH_METRIC_DEFAULT = 255
 ETWATCH_SAMPLE_COMPLETE = 1
 ETWATCH_SAMPLE_PREEXISTING = 2
@@ -165,6 +165,7 @@ ETWATCH_DEVICE_PROCESS_GPU_TIME = 1
 ETWATCH_DEVICE_PROCESS_NPU_TIME = 2
 ETWATCH_DEVICE_PROCESS_MEMORY = 4
 ETWATCH_DEVICE_PROCESS_ENERGY = 8
+ETWATCH_DEVICE_PROCESS_CODEC_TIME = 16
 ETWATCH_EXPORT_PERFETTO = 1
 ETWATCH_EXPORT_ARROW = 2
 ETWATCH_EXPORT_CSV = 3
@@ -311,6 +312,7 @@ METRICS: Tuple[Tuple[str, str, str], ...] = (
     ("gpu_memory_bytes", "uint64_t", "gauge"), ("npu_ns", "uint64_t", "counter"), ("npu_percent", "double", "gauge"),
     ("energy_uj", "uint64_t", "counter"), ("exit_ns", "uint64_t", "gauge"), ("exit_code", "int64_t", "gauge"),
     ("exit_signal", "int64_t", "gauge"), ("presents", "uint64_t", "counter"),
+    ("gpu_encoder_ns", "uint64_t", "counter"), ("gpu_decoder_ns", "uint64_t", "counter"),
 )
 ERRORS: Tuple[Tuple[str, int], ...] = (
     ("EINVAL", -1),
@@ -657,7 +659,8 @@ Sample._fields_ = [
     ("net_sent_bytes", c_uint64), ("handles", c_uint64), ("handles_peak", c_uint64), ("gdi_objects", c_uint64),
     ("user_objects", c_uint64), ("gpu_ns", c_uint64), ("gpu_percent", c_double), ("gpu_memory_bytes", c_uint64),
     ("npu_ns", c_uint64), ("npu_percent", c_double), ("energy_uj", c_uint64), ("exit_ns", c_uint64),
-    ("exit_code", c_int64), ("exit_signal", c_int64), ("presents", c_uint64),
+    ("exit_code", c_int64), ("exit_signal", c_int64), ("presents", c_uint64), ("gpu_encoder_ns", c_uint64),
+    ("gpu_decoder_ns", c_uint64),
 ]
 Samples._fields_ = [
     ("size", c_uint32), ("stride", c_uint32), ("count", c_size_t), ("items", POINTER(Sample)),
@@ -720,6 +723,7 @@ Config._fields_ = [
     ("metrics", MetricSet), ("polled_metrics", MetricSet), ("rates", POINTER(Rate)), ("alerts", POINTER(c_char_p)),
     ("rate_count", c_uint32), ("alert_count", c_uint32), ("top_n", c_uint32), ("top_n_metric", c_uint32),
     ("sys_root", c_char_p), ("nvml_library", c_char_p), ("max_memory_bytes", c_uint64), ("gpu_trace", c_void_p),
+    ("amdsmi_library", c_char_p),
 ]
 Stats._fields_ = [
     ("size", c_uint32), ("source", c_uint32), ("hz_requested", c_double), ("hz_reached", c_double),
@@ -859,7 +863,7 @@ ConsumerStats._fields_ = [
 ]
 DeviceProcess._fields_ = [
     ("pid", c_uint32), ("has", c_uint32), ("gpu_ns", c_uint64), ("npu_ns", c_uint64), ("energy_uj", c_uint64),
-    ("memory_bytes", c_uint64),
+    ("memory_bytes", c_uint64), ("encoder_ns", c_uint64), ("decoder_ns", c_uint64),
 ]
 Device._fields_ = [
     ("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32), ("index", c_uint32), ("t_ns", c_uint64),
@@ -876,7 +880,7 @@ Device._fields_ = [
 ]
 DeviceOptions._fields_ = [
     ("size", c_uint32), ("kinds", c_uint32), ("hz", c_double), ("proc_root", c_char_p), ("sys_root", c_char_p),
-    ("nvml_library", c_char_p),
+    ("nvml_library", c_char_p), ("amdsmi_library", c_char_p),
 ]
 ExportCounts._fields_ = [
     ("size", c_uint32), ("reserved", c_uint32), ("rows", c_uint64), ("without_stack", c_uint64), ("frames", c_uint64),

@@ -17,7 +17,7 @@
                    "etwatch_" #name " is FIXED")
 FIXED(aggregate, 40);
 FIXED(alert_thread, 24);
-FIXED(device_process, 40);
+FIXED(device_process, 56);
 FIXED(cause, 40);
 FIXED(field, 24);
 FIXED(process_id, 24);

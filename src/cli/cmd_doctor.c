@@ -169,6 +169,7 @@ static void try_devices(struct doctor *doctor)
         .proc_root = doctor->options->proc_root,
         .sys_root = doctor->options->sys_root,
         .nvml_library = doctor->options->nvml_library,
+        .amdsmi_library = doctor->options->amdsmi_library,
     };
     if (etwatch_device_reader_open(&options, &reader) == 0 &&
         etwatch_device_reader_read(reader, 2000, &batch) >= 0)

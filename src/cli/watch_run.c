@@ -302,6 +302,8 @@ static void add_devices(const struct ew_options *options, struct etwatch_metric_
         etwatch_metric_set_add(metrics, ETWATCH_M_gpu_percent);
         etwatch_metric_set_add(metrics, ETWATCH_M_gpu_memory_bytes);
         etwatch_metric_set_add(metrics, ETWATCH_M_presents);
+        etwatch_metric_set_add(metrics, ETWATCH_M_gpu_encoder_ns);
+        etwatch_metric_set_add(metrics, ETWATCH_M_gpu_decoder_ns);
     }
     if (options->npu) {
         etwatch_metric_set_add(metrics, ETWATCH_M_npu_ns);
@@ -349,6 +351,7 @@ static struct etwatch_config make_config(struct ew_watch *watch)
         .proc_root = o->proc_root,
         .sys_root = o->sys_root,
         .nvml_library = o->nvml_library,
+        .amdsmi_library = o->amdsmi_library,
         .gpu_trace = watch->gpu_trace,
         .traces = (const char *const *)o->files.words,
         .trace_count = o->files.count,

@@ -37,10 +37,10 @@ static struct {
     bool own_clock; /* CUPTI takes its times from ew_cuda_now */
     int (*driver_version)(int *version);
 
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t changed;
+    pthread_mutex_t lock;   /* guards what follows */
+    pthread_cond_t changed; /* of the monotonic clock */
     bool stopping, ended;
-} own = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 static pthread_once_t start_once = PTHREAD_ONCE_INIT;
@@ -54,11 +54,12 @@ static void load(void)
 
 /* -------------------------------------------------------------------------- thread */
 
-/* A monotonic time from now on, for the condition. */
+/* A time from now on, for the condition. Monotonic: a clock that is set back must not keep the
+ * program at its exit. */
 static struct timespec after_ms(uint32_t ms)
 {
     struct timespec t = {0};
-    (void)clock_gettime(CLOCK_REALTIME, &t);
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
     t.tv_sec += ms / 1000;
     t.tv_nsec += (long)(ms % 1000) * 1000000;
     if (t.tv_nsec >= 1000000000) {
@@ -180,6 +181,17 @@ static void at_exit(void)
     (void)pthread_mutex_unlock(&own.lock);
 }
 
+static bool make_condition(void)
+{
+    pthread_condattr_t attributes;
+    if (pthread_condattr_init(&attributes) != 0)
+        return false;
+    bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+                pthread_cond_init(&own.changed, &attributes) == 0;
+    (void)pthread_condattr_destroy(&attributes);
+    return made;
+}
+
 static bool start_thread(void)
 {
     sigset_t all, before;
@@ -188,7 +200,7 @@ static bool start_thread(void)
     own.pid = getpid();
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool ready = pthread_attr_init(&attributes) == 0;
+    bool ready = make_condition() && pthread_attr_init(&attributes) == 0;
     if (ready) {
         (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
         ready = pthread_create(&thread, &attributes, run, NULL) == 0;

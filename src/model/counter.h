@@ -111,6 +111,8 @@ enum ew_gauge_class {
     X(npu_ns)               \
     X(energy_uj)            \
     X(presents)             \
+    X(gpu_encoder_ns)       \
+    X(gpu_decoder_ns)       \
     X(gpu_memory_bytes)
 
 enum ew_device_value {

@@ -72,9 +72,9 @@ int etwatch_metric_backend(uint32_t metric, uint32_t backend,
     return ew_sized_out(ret_backend, &out, sizeof out);
 }
 
-const struct etwatch_metric_set ew_metrics_of_devices =
-    EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes,
-                  ETWATCH_M_npu_ns, ETWATCH_M_npu_percent, ETWATCH_M_energy_uj);
+const struct etwatch_metric_set ew_metrics_of_devices = EW_METRIC_SET(
+    ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes, ETWATCH_M_npu_ns,
+    ETWATCH_M_npu_percent, ETWATCH_M_energy_uj, ETWATCH_M_gpu_encoder_ns, ETWATCH_M_gpu_decoder_ns);
 
 const struct etwatch_metric_set ew_metrics_always =
     EW_METRIC_SET(ETWATCH_M_exit_ns, ETWATCH_M_exit_code, ETWATCH_M_exit_signal);

@@ -55,9 +55,11 @@
 #define GPU_TIME_WINDOWS "the graphics kernel's counters (PDH; not an estimate), or NVML's process utilization (NVIDIA without WDDM; an estimate)"
 #define GPU_TIME_EVENTS "packets of DxgKrnl, if recorded; an estimate where the GPU schedules itself or contexts are not described"
 #define NPU_TIME_WINDOWS "the graphics kernel's counters of adapters that can only compute (PDH)"
+#define CODEC_TIME "NVML's process utilization, or DRM fdinfo of amdgpu (newer GPUs count decoding as encoding); unknown for Intel's engines, which do both"
+#define CODEC_TIME_WINDOWS "the graphics kernel's counters by type of engine (PDH; not an estimate), or NVML's process utilization"
 #define GPU_MEMORY "DRM fdinfo, or NVML; of all GPUs"
 #define NPU_TIME "DRM fdinfo of the NPU's driver (AMD); Intel's driver counts for the whole device only"
-#define ENERGY_SHARE "the energy of packages and memory (RAPL) above idle by CPU time, that of NVIDIA GPUs by GPU time"
+#define ENERGY_SHARE "the energy of packages and memory (RAPL) above idle by CPU time, that of GPUs by GPU time"
 
 const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
     [ETWATCH_M_cpu_percent] = {"cpu", "percent",
@@ -585,6 +587,20 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
             [ETWATCH_BACKEND_EBPF] = NEVER("Windows only"),
             [ETWATCH_BACKEND_POLL_LINUX] = NEVER("Windows only"),
             [ETWATCH_BACKEND_POLL_WINDOWS] = NEVER("Windows has no such counter"),
+        }},
+    [ETWATCH_M_gpu_encoder_ns] = {"devices", "ns",
+        "time of the GPU's engines that encode video",
+        P "gpu_encoder_seconds_total", "",
+        "etwatch.process.gpu.encoder.time", "", "s", 1e-9, 10,
+        .backend = {
+            SENSOR(ESTIMATED_REQ(CODEC_TIME), ESTIMATED_REQ(CODEC_TIME_WINDOWS)),
+        }},
+    [ETWATCH_M_gpu_decoder_ns] = {"devices", "ns",
+        "time of the GPU's engines that decode video",
+        P "gpu_decoder_seconds_total", "",
+        "etwatch.process.gpu.decoder.time", "", "s", 1e-9, 10,
+        .backend = {
+            SENSOR(ESTIMATED_REQ(CODEC_TIME), ESTIMATED_REQ(CODEC_TIME_WINDOWS)),
         }},
 };
 /* clang-format on */

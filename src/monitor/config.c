@@ -219,7 +219,7 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
     to->proc_root = to->session = NULL;
     to->session_options = NULL; /* monitor.c copies them */
     to->rates = NULL;
-    to->sys_root = to->nvml_library = NULL;
+    to->sys_root = to->nvml_library = to->amdsmi_library = NULL;
     if (error != 0)
         return error;
     to->pids = given.pids;
@@ -265,6 +265,10 @@ int ew_config_copy(struct etwatch_config *to, const struct etwatch_config *from,
         to->nvml_library = ew_strdup(given.nvml_library);
         error = to->nvml_library == NULL ? ETWATCH_ENOMEM : 0;
     }
+    if (error == 0 && given.amdsmi_library != NULL) {
+        to->amdsmi_library = ew_strdup(given.amdsmi_library);
+        error = to->amdsmi_library == NULL ? ETWATCH_ENOMEM : 0;
+    }
     if (error == 0 && given.session != NULL) {
         to->session = ew_strdup(given.session);
         error = to->session == NULL ? ETWATCH_ENOMEM : 0;
@@ -301,6 +305,7 @@ void ew_config_done(struct etwatch_config *config)
     ew_free((void *)(uintptr_t)config->session);
     ew_free((void *)(uintptr_t)config->sys_root);
     ew_free((void *)(uintptr_t)config->nvml_library);
+    ew_free((void *)(uintptr_t)config->amdsmi_library);
     ew_free((void *)(uintptr_t)config->rates);
     memset(config, 0, sizeof *config);
 }

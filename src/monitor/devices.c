@@ -12,7 +12,8 @@
 
 static const struct etwatch_metric_set kind_metrics[] = {
     [ETWATCH_DEVICE_GPU] =
-        EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes),
+        EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes,
+                      ETWATCH_M_gpu_encoder_ns, ETWATCH_M_gpu_decoder_ns),
     [ETWATCH_DEVICE_NPU] = EW_METRIC_SET(ETWATCH_M_npu_ns, ETWATCH_M_npu_percent),
     [ETWATCH_DEVICE_ENERGY] = EW_METRIC_SET(ETWATCH_M_energy_uj),
 };
@@ -29,6 +30,7 @@ int ew_monitor_open_devices(struct etwatch_monitor *monitor)
         .sensor = {.proc_root = config->proc_root,
                    .sys_root = config->sys_root,
                    .nvml_library = config->nvml_library,
+                   .amdsmi_library = config->amdsmi_library,
                    .gpu = wants(monitor, ETWATCH_DEVICE_GPU),
                    .npu = wants(monitor, ETWATCH_DEVICE_NPU),
                    .energy = wants(monitor, ETWATCH_DEVICE_ENERGY)},

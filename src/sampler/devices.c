@@ -115,6 +115,9 @@ static uint32_t values_of(uint32_t has)
 {
     return ((has & ETWATCH_DEVICE_PROCESS_GPU_TIME) != 0 ? EW_HAS_DV(gpu_ns) : 0u) |
            ((has & ETWATCH_DEVICE_PROCESS_NPU_TIME) != 0 ? EW_HAS_DV(npu_ns) : 0u) |
+           ((has & ETWATCH_DEVICE_PROCESS_CODEC_TIME) != 0
+                ? EW_HAS_DV(gpu_encoder_ns) | EW_HAS_DV(gpu_decoder_ns)
+                : 0u) |
            ((has & ETWATCH_DEVICE_PROCESS_ENERGY) != 0 ? EW_HAS_DV(energy_uj) : 0u) |
            ((has & ETWATCH_DEVICE_PROCESS_MEMORY) != 0 ? EW_HAS_DV(gpu_memory_bytes) : 0u);
 }
@@ -132,6 +135,8 @@ bool ew_sampler_device(struct ew_sampler *sampler, const struct ew_device_use *u
         [EW_DV_npu_ns] = use->process.npu_ns,
         [EW_DV_energy_uj] = use->process.energy_uj,
         [EW_DV_presents] = use->presents,
+        [EW_DV_gpu_encoder_ns] = use->process.encoder_ns,
+        [EW_DV_gpu_decoder_ns] = use->process.decoder_ns,
     };
     for (uint32_t i = 0; i < DEVICE_COUNTERS; i++) {
         totals[i] = (has >> i & 1) != 0 ? totals[i] : 0;

@@ -9,9 +9,9 @@
  * every five seconds and new ones every second; known clients are read every time. Counters may go
  * backwards for a moment: the highest value counts.
  *
- * Energy is the driver's counter (i915, xe: 64 bits, so that it does not wrap), or power times time
- * (amdgpu, which has none), marked as an estimate. Its part above idle is shared by the time of the
- * clients, if every process may be read.
+ * Energy is the driver's counter (i915, xe: 64 bits, so that it does not wrap), for amdgpu, which
+ * has none, that of AMD SMI if its library is given, else power times time, marked as an estimate.
+ * Its part above idle is shared by the time of the clients, if every process may be read.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "model/metric.h"
+#include "sensor/amdsmi_linux.h"
 #include "sensor/fdinfo_text.h"
 #include "sensor/idle_power.h"
 #include "sensor/sensor.h"
@@ -35,8 +36,9 @@ struct client {
     int fd; /* its number in that process */
     uint64_t id;
     uint64_t busy_ns, cycles, total_cycles, memory_bytes;
-    uint64_t grown_ns; /* since the last reading */
-    bool timed, has_memory, alive;
+    uint64_t encoder_ns, decoder_ns;
+    uint64_t grown_ns, encoder_grown_ns, decoder_grown_ns; /* since the last reading */
+    bool timed, has_codecs, has_memory, alive;
 };
 
 struct device {
@@ -45,6 +47,7 @@ struct device {
     char card[PATH_SIZE / 2];   /* its folder in /sys/class/drm; "": unknown */
     char hwmon[PATH_SIZE];      /* "": none */
     bool npu;
+    bool has_clients; /* its driver has fdinfo: without clients it is known to be unused */
     uint64_t energy_uj;
     bool energy_known;
     struct ew_idle_power idle;
@@ -61,6 +64,9 @@ struct drm {
     uint64_t last_ns, all_ns, new_ns;
     bool searched; /* at least once: a process found later started while it was watched */
     bool denied;
+    struct ew_amdsmi *amdsmi; /* NULL: none, or not wanted */
+    bool amdsmi_opened;
+    char amdsmi_problem[256];
     char text[16384];
 };
 
@@ -96,6 +102,13 @@ static void find_hwmon(void *ctx, const char *name)
         (void)snprintf(device->hwmon, sizeof device->hwmon, "%s/hwmon/%.64s", device->folder, name);
 }
 
+/* Others that have it are known by their first client. */
+static bool has_fdinfo(const char *driver)
+{
+    return strcmp(driver, "amdgpu") == 0 || strcmp(driver, "i915") == 0 ||
+           strcmp(driver, "xe") == 0 || strncmp(driver, "amdxdna", 7) == 0;
+}
+
 /* Clients of a device that is not on PCI (v3d, msm, panthor) name only their driver. */
 static bool is_of(const struct device *device, const struct ew_fdinfo *info)
 {
@@ -103,9 +116,10 @@ static bool is_of(const struct device *device, const struct ew_fdinfo *info)
                                  : strcmp(device->driver, info->driver) == 0;
 }
 
-/* folder: of the device in /sys; NULL: that of its PCI address. */
-static struct device *device_of(struct drm *drm, const struct ew_fdinfo *info, const char *folder,
-                                uint32_t *ret_index)
+/* accel: it has a file in /dev/accel, so it is an NPU. folder: of the device in /sys; NULL: that of
+ * its PCI address. */
+static struct device *device_of(struct drm *drm, const struct ew_fdinfo *info, bool accel,
+                                const char *folder, uint32_t *ret_index)
 {
     for (uint32_t i = 0; i < drm->device_count; i++) {
         if (is_of(&drm->devices[i], info)) {
@@ -120,8 +134,8 @@ static struct device *device_of(struct drm *drm, const struct ew_fdinfo *info, c
     memset(device, 0, sizeof *device);
     memcpy(device->driver, info->driver, sizeof device->driver);
     memcpy(device->pdev, info->pdev, sizeof device->pdev);
-    device->npu =
-        strncmp(info->driver, "amdxdna", 7) == 0 || strncmp(info->driver, "intel_vpu", 9) == 0;
+    device->npu = accel;
+    device->has_clients = has_fdinfo(info->driver);
     char hwmon[PATH_SIZE];
     if (folder != NULL)
         (void)snprintf(device->folder, sizeof device->folder, "%.500s", folder);
@@ -131,6 +145,12 @@ static struct device *device_of(struct drm *drm, const struct ew_fdinfo *info, c
     (void)snprintf(hwmon, sizeof hwmon, "%s/hwmon", device->folder);
     (void)ew_sysfs_list(hwmon, find_hwmon, device);
     return device;
+}
+
+/* Other sensors read the devices of these drivers. */
+static bool is_read_elsewhere(const char *driver)
+{
+    return strncmp(driver, "nvidia", 6) == 0 || strcmp(driver, "intel_vpu") == 0;
 }
 
 /* A card or accelerator that has a device and a driver with fdinfo. */
@@ -147,8 +167,8 @@ static void add_card(struct drm *drm, const char *class, const char *name)
     if (strchr(name, '-') == NULL &&
         ew_sysfs_link_name(folder, "device", info.pdev, sizeof info.pdev) &&
         ew_sysfs_link_name(inner, "driver", info.driver, sizeof info.driver) &&
-        strncmp(info.driver, "nvidia", 6) != 0 && strcmp(info.driver, "intel_vpu") != 0)
-        device = device_of(drm, &info, inner, &index);
+        !is_read_elsewhere(info.driver))
+        device = device_of(drm, &info, strcmp(class, "accel") == 0, inner, &index);
     if (device != NULL && device->card[0] == '\0')
         (void)snprintf(device->card, sizeof device->card, "%.500s", folder);
 }
@@ -199,6 +219,11 @@ static void count_use(struct client *client, const struct ew_fdinfo *info, uint6
     uint64_t cycles = grown(info->cycles, &client->cycles);
     uint64_t total = grown(info->total_cycles, &client->total_cycles);
     client->timed = info->has_engines || info->has_cycles;
+    /* amdgpu leaves out the engines that the client never used. */
+    client->has_codecs =
+        info->has_codecs || (info->has_engines && strcmp(info->driver, "amdgpu") == 0);
+    client->encoder_grown_ns = grown(info->encoder_ns, &client->encoder_ns);
+    client->decoder_grown_ns = grown(info->decoder_ns, &client->decoder_ns);
     if (info->has_engines)
         client->grown_ns += grown(info->engines_ns, &client->busy_ns);
     else if (info->has_cycles && total > 0)
@@ -207,23 +232,26 @@ static void count_use(struct client *client, const struct ew_fdinfo *info, uint6
     client->memory_bytes = info->memory_bytes;
 }
 
-static void add_client(struct drm *drm, uint32_t pid, int fd, bool from_start)
+static void add_client(struct drm *drm, uint32_t pid, int fd, bool accel, bool from_start)
 {
     struct ew_fdinfo info;
     uint32_t index = 0;
     if (drm->client_count == CLIENTS_MAX || !read_fdinfo(drm, pid, fd, &info) ||
-        device_of(drm, &info, NULL, &index) == NULL)
+        is_read_elsewhere(info.driver) || device_of(drm, &info, accel, NULL, &index) == NULL)
         return;
     for (uint32_t i = 0; i < drm->client_count; i++)
         if (drm->clients[i].device == index && drm->clients[i].id == info.client)
             return;
     struct client *client = &drm->clients[drm->client_count++];
     *client = (struct client){.pid = pid, .fd = fd, .device = index, .id = info.client};
+    drm->devices[index].has_clients = true;
     client->alive = true;
     client->timed = info.has_engines || info.has_cycles;
     client->total_cycles = info.total_cycles;
     if (!from_start) {
         client->busy_ns = info.engines_ns;
+        client->encoder_ns = info.encoder_ns;
+        client->decoder_ns = info.decoder_ns;
         client->cycles = info.cycles;
     }
 }
@@ -248,8 +276,9 @@ static void search_process(struct drm *drm, uint32_t pid, bool from_start)
         if (len <= 0)
             continue;
         target[len] = '\0';
-        if (strncmp(target, "/dev/dri/", 9) == 0 || strncmp(target, "/dev/accel/", 11) == 0)
-            add_client(drm, pid, (int)strtol(entry->d_name, NULL, 10), from_start);
+        bool accel = strncmp(target, "/dev/accel/", 11) == 0;
+        if (accel || strncmp(target, "/dev/dri/", 9) == 0)
+            add_client(drm, pid, (int)strtol(entry->d_name, NULL, 10), accel, from_start);
     }
     (void)closedir(files);
 }
@@ -314,12 +343,30 @@ static bool has_energy(const struct device *device)
     return found;
 }
 
+/* The first time it is needed: then a GPU of amdgpu is there. */
+static bool read_amdsmi(struct drm *drm, const struct device *device, uint64_t *ret_uj)
+{
+    double uj = 0;
+    if (drm->config.amdsmi_library == NULL || !drm->config.energy ||
+        strcmp(device->driver, "amdgpu") != 0)
+        return false;
+    if (!drm->amdsmi_opened)
+        drm->amdsmi = ew_amdsmi_open(drm->config.amdsmi_library, drm->amdsmi_problem,
+                                     sizeof drm->amdsmi_problem);
+    drm->amdsmi_opened = true;
+    if (!ew_amdsmi_energy(drm->amdsmi, device->pdev, &uj))
+        return false;
+    *ret_uj = (uint64_t)uj;
+    return true;
+}
+
 /* A counter that is lower than before started anew: what was used meanwhile is unknown. */
-static void put_energy(struct device *device, struct ew_device_reading *out)
+static void put_energy(struct drm *drm, struct device *device, struct ew_device_reading *out)
 {
     uint64_t energy_uj = 0;
-    bool known = device->hwmon[0] != '\0' &&
-                 ew_sysfs_read_number(device->hwmon, "energy1_input", &energy_uj);
+    bool known = (device->hwmon[0] != '\0' &&
+                  ew_sysfs_read_number(device->hwmon, "energy1_input", &energy_uj)) ||
+                 read_amdsmi(drm, device, &energy_uj);
     double dt_ns = out->from_ns == 0 ? 0 : (double)(out->t_ns - out->from_ns);
     if (known && device->energy_known && dt_ns > 0 && energy_uj >= device->energy_uj) {
         EW_DEVICE_PUT(out, energy_uj, energy_uj - device->energy_uj);
@@ -334,7 +381,7 @@ static void put_energy(struct device *device, struct ew_device_reading *out)
 }
 
 /* Names of amdgpu, and of hwmon (Documentation/hwmon/sysfs-interface). */
-static void put_figures(struct device *device, struct ew_device_reading *out)
+static void put_figures(struct drm *drm, struct device *device, struct ew_device_reading *out)
 {
     uint64_t used = 0, total = 0;
     put_number(out, device->folder, "gpu_busy_percent", 1, 100, ETWATCH_D_util_percent,
@@ -357,7 +404,7 @@ static void put_figures(struct device *device, struct ew_device_reading *out)
     put_number(out, device->card, "gt_act_freq_mhz", 1, 1e5, ETWATCH_D_clock_mhz, &out->clock_mhz);
     put_number(out, device->folder, "tile0/gt0/freq0/act_freq", 1, 1e5, ETWATCH_D_clock_mhz,
                &out->clock_mhz);
-    put_energy(device, out);
+    put_energy(drm, device, out);
 }
 
 static void read_clients(struct drm *drm, uint64_t dt_ns)
@@ -437,14 +484,21 @@ static void put_uses(struct drm *drm, uint32_t index, uint32_t reading, uint64_t
         busy_ns += client->grown_ns;
         use->process.has |= npu ? ETWATCH_DEVICE_PROCESS_NPU_TIME : ETWATCH_DEVICE_PROCESS_GPU_TIME;
         *(npu ? &use->process.npu_ns : &use->process.gpu_ns) += client->grown_ns;
+        if (!client->has_codecs || npu)
+            continue;
+        use->process.has |= ETWATCH_DEVICE_PROCESS_CODEC_TIME;
+        use->process.encoder_ns += client->encoder_grown_ns;
+        use->process.decoder_ns += client->decoder_grown_ns;
     }
-    EW_DEVICE_PUT(out, processes, processes);
+    if (drm->devices[index].has_clients)
+        EW_DEVICE_PUT(out, processes, processes);
     if (timed) {
         EW_DEVICE_PUT(out, busy_ns, busy_ns);
         if (drm->denied)
             etwatch_metric_set_add(&out->estimated, ETWATCH_D_busy_ns);
     }
-    if (drm->config.energy && !drm->denied && (timed || processes == 0))
+    bool unused = processes == 0 && drm->devices[index].has_clients;
+    if (drm->config.energy && !drm->denied && (timed || unused))
         share_energy(&drm->devices[index], out, busy_ns, first, batch);
 }
 
@@ -469,13 +523,15 @@ static int read_drm(void *state, uint64_t now_ns, struct ew_sensor_batch *batch,
         out->from_ns = drm->last_ns;
         memcpy(out->driver, device->driver, sizeof out->driver);
         memcpy(out->id, device->pdev, sizeof device->pdev);
-        put_figures(device, out);
+        put_figures(drm, device, out);
         put_uses(drm, i, batch->device_count - 1, now_ns, batch);
     }
     if (drm->denied)
         (void)snprintf(batch->problem, sizeof batch->problem,
                        "the open files of other users' processes cannot be read (needs "
                        "CAP_SYS_PTRACE): their use is unknown, and the energy of all processes");
+    else if (drm->amdsmi_problem[0] != '\0')
+        (void)snprintf(batch->problem, sizeof batch->problem, "%s", drm->amdsmi_problem);
     drm->last_ns = now_ns;
     return 0;
 }
@@ -483,6 +539,7 @@ static int read_drm(void *state, uint64_t now_ns, struct ew_sensor_batch *batch,
 static void close_drm(void *state)
 {
     struct drm *drm = state;
+    ew_amdsmi_close(drm->amdsmi);
     ew_free(drm->clients);
     ew_free(drm->pids);
     ew_free(drm);
@@ -527,8 +584,11 @@ const struct ew_sensor_ops ew_sensor_drm = {
     .kinds = 1u << ETWATCH_DEVICE_GPU | 1u << ETWATCH_DEVICE_NPU | 1u << ETWATCH_DEVICE_ENERGY,
     .min_period_ns = 20000000,
     .metrics = EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes,
-                             ETWATCH_M_npu_ns, ETWATCH_M_npu_percent, ETWATCH_M_energy_uj),
-    .estimated = EW_METRIC_SET(ETWATCH_M_energy_uj),
+                             ETWATCH_M_npu_ns, ETWATCH_M_npu_percent, ETWATCH_M_energy_uj,
+                             ETWATCH_M_gpu_encoder_ns, ETWATCH_M_gpu_decoder_ns),
+    /* Which of its engines for video does what is not the same for all GPUs of amdgpu. */
+    .estimated =
+        EW_METRIC_SET(ETWATCH_M_energy_uj, ETWATCH_M_gpu_encoder_ns, ETWATCH_M_gpu_decoder_ns),
     .find_kinds = find_kinds,
     .probe = probe,
     .open = open_drm,

@@ -44,6 +44,16 @@ struct sums {
     bool has_resident, has_memory;
 };
 
+/* amdgpu: dec, enc, enc_1. Those of Intel (video) do both. */
+static void take_codec(struct ew_fdinfo *info, struct ew_span key, uint64_t count)
+{
+    bool encodes = ew_span_starts(key, "drm-engine-enc");
+    if (!encodes && !ew_span_starts(key, "drm-engine-dec"))
+        return;
+    add(encodes ? &info->encoder_ns : &info->decoder_ns, count);
+    info->has_codecs = true;
+}
+
 static void take(struct ew_fdinfo *info, struct sums *sums, struct ew_span key,
                  struct ew_span value)
 {
@@ -62,6 +72,7 @@ static void take(struct ew_fdinfo *info, struct sums *sums, struct ew_span key,
     } else if (ew_span_starts(key, "drm-engine-")) {
         add(&info->engines_ns, count);
         info->has_engines = true;
+        take_codec(info, key, count);
     } else if (ew_span_starts(key, "drm-total-cycles-")) {
         info->total_cycles = count > info->total_cycles ? count : info->total_cycles;
         info->has_cycles = true;

@@ -11,8 +11,10 @@ struct ew_fdinfo {
     char driver[32], pdev[32]; /* "": not there */
     uint64_t client;
     bool has_client;
-    bool has_engines;      /* drm-engine-*: busy time */
-    uint64_t engines_ns;   /* sum over all engines */
+    bool has_engines;    /* drm-engine-*: busy time */
+    uint64_t engines_ns; /* sum over all engines */
+    bool has_codecs;     /* an engine that only encodes or only decodes */
+    uint64_t encoder_ns, decoder_ns;
     bool has_cycles;       /* drm-cycles-* with drm-total-cycles-* (xe) */
     uint64_t cycles;       /* sum over all engines */
     uint64_t total_cycles; /* of one engine: they all count the same clock */

@@ -48,6 +48,8 @@ struct process {
     bool memory_known;
     double use; /* 0 to 1; of the last utilization */
     bool use_known;
+    double encoder, decoder; /* 0 to 1, likewise */
+    bool codec_known;
 };
 
 struct gpu {
@@ -343,6 +345,9 @@ static void list_processes(struct nvml *nvml, struct gpu *gpu)
         if (same != NULL) {
             same->use = before[i].use;
             same->use_known = before[i].use_known;
+            same->encoder = before[i].encoder;
+            same->decoder = before[i].decoder;
+            same->codec_known = before[i].codec_known;
             same_count++;
         }
     }
@@ -351,13 +356,51 @@ static void list_processes(struct nvml *nvml, struct gpu *gpu)
     ew_free(before);
 }
 
-/* The average of the samples since the last call; without any the process did nothing. */
+/* The only process of a GPU has the use of the GPU. */
+static void utilize_one(struct gpu *gpu)
+{
+    struct process *process = &gpu->processes[0];
+    const struct ew_device_reading *held = &gpu->held;
+    process->use_known = gpu->utilization = true;
+    process->use = gpu->util / 100;
+    process->codec_known = etwatch_metric_set_has(&held->has, ETWATCH_D_encoder_percent) &&
+                           etwatch_metric_set_has(&held->has, ETWATCH_D_decoder_percent);
+    process->encoder = process->codec_known ? held->encoder_percent / 100 : 0;
+    process->decoder = process->codec_known ? held->decoder_percent / 100 : 0;
+}
+
+/* The average of its samples; without any the process did nothing. */
+static void utilize(struct process *process, const struct ew_nvml_utilization_sample *samples,
+                    unsigned count)
+{
+    uint32_t found = 0, impossible = 0, codec_impossible = 0;
+    double sum = 0, encoder = 0, decoder = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct ew_nvml_utilization_sample *sample = &samples[i];
+        if (sample->pid != process->pid)
+            continue;
+        if (sample->sm > 100) {
+            impossible++;
+            continue;
+        }
+        found++;
+        sum += sample->sm;
+        codec_impossible += sample->encoder > 100 || sample->decoder > 100;
+        encoder += sample->encoder;
+        decoder += sample->decoder;
+    }
+    process->use_known = found > 0 || impossible == 0;
+    process->use = found == 0 ? 0 : sum / (100.0 * found);
+    process->codec_known = process->use_known && codec_impossible == 0;
+    process->encoder = found == 0 || !process->codec_known ? 0 : encoder / (100.0 * found);
+    process->decoder = found == 0 || !process->codec_known ? 0 : decoder / (100.0 * found);
+}
+
 static void utilize_processes(struct nvml *nvml, struct gpu *gpu)
 {
     unsigned count = PROCESSES_MAX;
-    if (gpu->process_count == 1 && gpu->util >= 0) { /* it alone uses the GPU */
-        gpu->processes[0].use_known = gpu->utilization = true;
-        gpu->processes[0].use = gpu->util / 100;
+    if (gpu->process_count == 1 && gpu->util >= 0) {
+        utilize_one(gpu);
         return;
     }
     gpu->utilization = false;
@@ -370,21 +413,8 @@ static void utilize_processes(struct nvml *nvml, struct gpu *gpu)
     if (!gpu->utilization)
         return;
     count = code == EW_NVML_NOT_FOUND ? 0 : count < PROCESSES_MAX ? count : PROCESSES_MAX;
-    for (uint32_t p = 0; p < gpu->process_count; p++) {
-        struct process *process = &gpu->processes[p];
-        uint32_t found = 0, impossible = 0;
-        double sum = 0;
-        for (unsigned i = 0; i < count; i++) {
-            const struct ew_nvml_utilization_sample *sample = &nvml->buffer.utilization[i];
-            if (sample->pid != process->pid)
-                continue;
-            impossible += sample->sm > 100;
-            found += sample->sm <= 100;
-            sum += sample->sm <= 100 ? sample->sm : 0;
-        }
-        process->use_known = found > 0 || impossible == 0;
-        process->use = found == 0 ? 0 : sum / (100.0 * found);
-    }
+    for (uint32_t p = 0; p < gpu->process_count; p++)
+        utilize(&gpu->processes[p], nvml->buffer.utilization, count);
     for (unsigned i = 0; i < count; i++) {
         uint64_t at_us = nvml->buffer.utilization[i].time_us;
         if (at_us > gpu->process_seen_us && at_us >> 60 == 0)
@@ -426,6 +456,11 @@ static void put_processes(const struct gpu *gpu, uint32_t device, bool times, ui
             continue;
         use->process.has |= ETWATCH_DEVICE_PROCESS_GPU_TIME;
         use->process.gpu_ns = (uint64_t)(process->use * (double)dt_ns);
+        if (process->codec_known) {
+            use->process.has |= ETWATCH_DEVICE_PROCESS_CODEC_TIME;
+            use->process.encoder_ns = (uint64_t)(process->encoder * (double)dt_ns);
+            use->process.decoder_ns = (uint64_t)(process->decoder * (double)dt_ns);
+        }
         if (energy_uj == UINT64_MAX || !(uses > 0))
             continue;
         done += process->use;
@@ -626,8 +661,9 @@ static uint64_t read_energy(const struct nvml *nvml, struct gpu *gpu, uint64_t n
     if (energy_uj + share_uj < 0)
         share_uj = -energy_uj;
     gpu->energy_debt_uj -= share_uj;
-    gpu->energy_sum_uj += share_uj;
-    return (uint64_t)(energy_uj + share_uj);
+    uint64_t whole_uj = (uint64_t)(energy_uj + share_uj);
+    gpu->energy_sum_uj += (double)whole_uj - energy_uj;
+    return whole_uj;
 }
 
 static void put_energy(const struct nvml *nvml, struct gpu *gpu, uint64_t now_ns, bool last,
@@ -816,9 +852,11 @@ const struct ew_sensor_ops ew_sensor_nvml = {
     .name = "nvml",
     .kinds = 1u << ETWATCH_DEVICE_GPU | 1u << ETWATCH_DEVICE_ENERGY,
     .min_period_ns = 20 * MS_NS,
-    .metrics = EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes,
-                             ETWATCH_M_energy_uj),
-    .estimated = EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_energy_uj),
+    .metrics =
+        EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes,
+                      ETWATCH_M_energy_uj, ETWATCH_M_gpu_encoder_ns, ETWATCH_M_gpu_decoder_ns),
+    .estimated = EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_energy_uj,
+                               ETWATCH_M_gpu_encoder_ns, ETWATCH_M_gpu_decoder_ns),
     .probe = probe,
     .open = open_nvml,
     .close = close_nvml,

@@ -28,7 +28,8 @@ static bool is_known(const struct ew_overlap *overlap, const char *id)
 
 void ew_overlap_apply(struct ew_overlap *overlap, struct ew_sensor_batch *batch)
 {
-    const uint32_t doubled = ETWATCH_DEVICE_PROCESS_GPU_TIME | ETWATCH_DEVICE_PROCESS_MEMORY;
+    const uint32_t doubled = ETWATCH_DEVICE_PROCESS_GPU_TIME | ETWATCH_DEVICE_PROCESS_MEMORY |
+                             ETWATCH_DEVICE_PROCESS_CODEC_TIME;
     if (strcmp(batch->sensor, "wddm") == 0) {
         for (uint32_t i = 0; i < batch->device_count && overlap->count < EW_OVERLAP_MAX; i++)
             if (!is_known(overlap, batch->devices[i].id))
@@ -44,5 +45,6 @@ void ew_overlap_apply(struct ew_overlap *overlap, struct ew_sensor_batch *batch)
             continue;
         use->process.has &= ~doubled;
         use->process.gpu_ns = use->process.memory_bytes = 0;
+        use->process.encoder_ns = use->process.decoder_ns = 0;
     }
 }

@@ -130,6 +130,7 @@ static void free_slot(struct slot *slot)
     ew_free((char *)(uintptr_t)slot->config.proc_root);
     ew_free((char *)(uintptr_t)slot->config.sys_root);
     ew_free((char *)(uintptr_t)slot->config.nvml_library);
+    ew_free((char *)(uintptr_t)slot->config.amdsmi_library);
     ew_waiter_free(slot->waiter);
     ew_cond_free(slot->changed);
     ew_mutex_free(slot->lock);
@@ -326,6 +327,7 @@ static int start_slot(struct ew_sensors *sensors, const struct ew_sensors_config
     slot->config.proc_root = copy_text(config->sensor.proc_root, &error);
     slot->config.sys_root = copy_text(config->sensor.sys_root, &error);
     slot->config.nvml_library = copy_text(config->sensor.nvml_library, &error);
+    slot->config.amdsmi_library = copy_text(config->sensor.amdsmi_library, &error);
     if (error == 0)
         error = ew_mutex_new(&slot->lock);
     if (error == 0)

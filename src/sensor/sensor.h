@@ -40,8 +40,9 @@ struct ew_emi_api;
 
 struct ew_sensor_config {
     const char *proc_root, *sys_root;
-    const char *nvml_library; /* NULL: where the driver installs it */
-    bool gpu, npu, energy;    /* what is wanted of a sensor that has several */
+    const char *nvml_library;   /* NULL: where the driver installs it */
+    const char *amdsmi_library; /* NULL: not loaded */
+    bool gpu, npu, energy;      /* what is wanted of a sensor that has several */
     /* Opens a counter of perf: a descriptor, or -1 and errno. NULL: the kernel's. */
     int (*perf_open)(uint32_t type, uint64_t event, int cpu);
     /* Functions of Windows; NULL: the real ones. Must live as long as the sensors. */

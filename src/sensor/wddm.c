@@ -65,6 +65,7 @@ struct instance {
     uint32_t pid, phys, eng;
     uint32_t unseen; /* readings since it was listed */
     bool unknown;    /* grown_ns is */
+    enum ew_wddm_codec codec;
 };
 
 struct list {
@@ -334,6 +335,7 @@ static bool read_list(struct wddm *wddm, enum counter counter, struct list *list
                                       .pid = name.pid,
                                       .phys = name.phys,
                                       .eng = name.eng,
+                                      .codec = name.codec,
                                       .value = (uint64_t)items[i].first};
         if (!add(list, &item)) {
             wddm->full = true;
@@ -486,13 +488,16 @@ static void put_uses(struct wddm *wddm, uint64_t now_ns, struct ew_sensor_batch 
         const struct instance *first = &list->items[i];
         struct adapter *adapter = adapter_of(wddm, first->luid);
         bool wanted = adapter != NULL && adapter->reading != UINT32_MAX;
-        bool seen = false, unknown = false;
-        uint64_t grown_ns = 0, bytes = 0;
+        bool seen = false, unknown = false, mixed = false;
+        uint64_t grown_ns = 0, encoder_ns = 0, decoder_ns = 0, bytes = 0;
         for (; i < list->count && list->items[i].luid == first->luid &&
                list->items[i].pid == first->pid;
              i++) {
             const struct instance *item = &list->items[i];
             grown_ns += item->grown_ns;
+            encoder_ns += item->codec == EW_WDDM_ENCODER ? item->grown_ns : 0;
+            decoder_ns += item->codec == EW_WDDM_DECODER ? item->grown_ns : 0;
+            mixed |= item->codec == EW_WDDM_BOTH;
             unknown |= item->unknown;
             seen |= item->unseen == 0;
             if (wanted)
@@ -508,6 +513,9 @@ static void put_uses(struct wddm *wddm, uint64_t now_ns, struct ew_sensor_batch 
             use->process.has |=
                 adapter->npu ? ETWATCH_DEVICE_PROCESS_NPU_TIME : ETWATCH_DEVICE_PROCESS_GPU_TIME;
             *(adapter->npu ? &use->process.npu_ns : &use->process.gpu_ns) = grown_ns;
+            use->process.encoder_ns = encoder_ns;
+            use->process.decoder_ns = decoder_ns;
+            use->process.has |= adapter->npu || mixed ? 0u : ETWATCH_DEVICE_PROCESS_CODEC_TIME;
         }
         if (!adapter->npu && memory_of(wddm, first->luid, first->pid, &bytes)) {
             use->process.has |= ETWATCH_DEVICE_PROCESS_MEMORY;
@@ -601,7 +609,8 @@ const struct ew_sensor_ops ew_sensor_wddm = {
     /* The counts are exact at any rate; listing all instances is what costs. */
     .min_period_ns = SECOND_NS / 2,
     .metrics = EW_METRIC_SET(ETWATCH_M_gpu_ns, ETWATCH_M_gpu_percent, ETWATCH_M_gpu_memory_bytes,
-                             ETWATCH_M_npu_ns, ETWATCH_M_npu_percent),
+                             ETWATCH_M_npu_ns, ETWATCH_M_npu_percent, ETWATCH_M_gpu_encoder_ns,
+                             ETWATCH_M_gpu_decoder_ns),
     .probe = probe,
     .open = open_wddm,
     .close = close_wddm,

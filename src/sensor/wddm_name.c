@@ -48,6 +48,19 @@ static bool take_adapter(struct cursor *in, struct ew_wddm_name *name)
     return true;
 }
 
+/* The type of the engine is free text of the driver; these are Windows' own. Others for video, as
+ * AMD's VideoCodec, do both. */
+static enum ew_wddm_codec codec_of(struct cursor *in)
+{
+    if (!take_text(in, "Video"))
+        return EW_WDDM_NO_CODEC;
+    if (take_text(in, "Encode"))
+        return EW_WDDM_ENCODER;
+    if (take_text(in, "Decode"))
+        return EW_WDDM_DECODER;
+    return take_text(in, "Processing") ? EW_WDDM_NO_CODEC : EW_WDDM_BOTH;
+}
+
 bool ew_wddm_name_parse(const uint16_t *wide, size_t len, struct ew_wddm_name *ret_name)
 {
     char text[EW_WDDM_NAME_MAX];
@@ -68,6 +81,8 @@ bool ew_wddm_name_parse(const uint16_t *wide, size_t len, struct ew_wddm_name *r
     ret_name->has_eng = take_text(&in, "_eng_");
     if (!ret_name->has_eng)
         return in.at == in.end;
-    /* The type of the engine is free text of the driver. */
-    return take_number(&in, 10, &ret_name->eng) && take_text(&in, "_engtype_");
+    if (!take_number(&in, 10, &ret_name->eng) || !take_text(&in, "_engtype_"))
+        return false;
+    ret_name->codec = codec_of(&in);
+    return true;
 }

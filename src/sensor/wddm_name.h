@@ -15,10 +15,13 @@
 
 enum { EW_WDDM_NAME_MAX = 256 }; /* characters; a longer name is none of these */
 
+enum ew_wddm_codec { EW_WDDM_NO_CODEC, EW_WDDM_ENCODER, EW_WDDM_DECODER, EW_WDDM_BOTH };
+
 struct ew_wddm_name {
     uint64_t luid; /* of the adapter */
     uint32_t pid, phys, eng;
     bool has_pid, has_eng;
+    enum ew_wddm_codec codec; /* of the engine */
 };
 
 /* name: len units of UTF-16 in the machine's byte order. False: it is none of these. */

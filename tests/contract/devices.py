@@ -297,7 +297,7 @@ def write(path, text):
         file.write(text)
 
 
-def make_drm(root, fdinfo, copies=1):
+def make_drm(root, fdinfo, copies=1, node="/dev/dri/renderD128"):
     """/sys of an AMD GPU (Documentation/gpu/amdgpu/driver-misc, hwmon) and /proc of two processes that use it."""
     linux_only("DRM")
     device = os.path.join(root, "sys", "bus", "pci", "devices", "0000:03:00.0")
@@ -316,7 +316,7 @@ def make_drm(root, fdinfo, copies=1):
                                                     "100 1000000 100 18446744073709551615" + " 0" * 27 + "\n")
         os.makedirs(os.path.join(proc, str(pid), "fd"))
         for fd in range(3, 3 + copies):
-            os.symlink("/dev/dri/renderD128", os.path.join(proc, str(pid), "fd", str(fd)))
+            os.symlink(node, os.path.join(proc, str(pid), "fd", str(fd)))
             write(os.path.join(proc, str(pid), "fdinfo", str(fd)), fdinfo.format(client=pid, gfx=1000, compute=5000))
     return proc, os.path.join(root, "sys")
 
@@ -504,10 +504,30 @@ def cycles_of_the_xe_driver_become_time():
 @test
 def an_amd_npu_has_time_of_its_own():
     with temp_dir() as root:
-        proc, sys_root = make_drm(root, XDNA)
+        proc, sys_root = make_drm(root, XDNA, node="/dev/accel/accel0")
         got = devices_of(proc, sys_root, ["--npu"], lambda: set_fdinfo(
             proc, 100, 1, XDNA.format(client=100, gfx=501000, compute=0)))
         check_eq({o["kind"] for o in got}, {"npu"})
+        check_eq(sum(o["busy_ns"] or 0 for o in got), 500000, "busy time")
+
+
+@test
+def every_device_of_the_class_accel_is_an_npu_and_no_gpu():
+    """Qualcomm's qaic has no fdinfo (Documentation/accel/qaic); rocket is Rockchip's."""
+    with temp_dir() as root:
+        proc, sys_root = make_drm(root, XDNA.replace("amdxdna_accel_driver", "rocket"), node="/dev/accel/accel1")
+        device = os.path.join(sys_root, "bus", "pci", "devices", "0000:82:00.0")
+        os.makedirs(device)
+        os.makedirs(os.path.join(root, "drivers", "qaic"))
+        os.symlink(os.path.join(root, "drivers", "qaic"), os.path.join(device, "driver"))
+        card = os.path.join(sys_root, "class", "accel", "accel0")
+        os.makedirs(card)
+        os.symlink(device, os.path.join(card, "device"))
+        got = devices_of(proc, sys_root, ["--gpu", "--npu"], lambda: set_fdinfo(
+            proc, 100, 1, XDNA.replace("amdxdna_accel_driver", "rocket").format(client=100, gfx=501000, compute=0)))
+        check_eq({(o["kind"], o["driver"], o["id"]) for o in got},
+                 {("gpu", "amdgpu", "0000:03:00.0"), ("npu", "qaic", "0000:82:00.0"), ("npu", "rocket", "0000:c4:00.1")})
+        check_eq({(o["busy_ns"], o["processes"]) for o in got if o["driver"] == "qaic"}, {(None, None)}, "without fdinfo")
         check_eq(sum(o["busy_ns"] or 0 for o in got), 500000, "busy time")
 
 

@@ -12,7 +12,8 @@ from lib import ETWATCH, ROOT, check, check_eq, json_lines, main, need_ebpf, run
 
 
 COLUMNS = ["etw", "etl", "ebpf", "poll-linux", "poll-windows"]
-DEVICES = ["gpu_ns", "gpu_percent", "gpu_memory_bytes", "npu_ns", "npu_percent", "energy_uj", "presents"]
+DEVICES = ["gpu_ns", "gpu_percent", "gpu_memory_bytes", "npu_ns", "npu_percent", "energy_uj", "presents",
+           "gpu_encoder_ns", "gpu_decoder_ns"]
 HARDWARE = ["cycles", "instructions", "cache_misses"]
 MARKS = {"–": "unavailable", "est.": "estimated", "polled": "polled", "exact": "exact"}
 

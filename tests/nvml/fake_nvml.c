@@ -9,7 +9,8 @@
  * The file named by FAKE_NVML has lines `name value` and is read again at every call that lists or
  * measures:
  *   count N        GPUs                         util A B    per cent, of the first GPU and the
- * second watts A B      power of both                pid P M U G a process: pid, MiB, per cent, GPU
+ * second watts A B      power of both                pid P M U G E D a process: pid, MiB, per cent,
+ * GPU, per cent of the encoder and of the decoder    codec E D  those of every GPU
  *   block MS       every power query takes so long
  *   garbage 1      every value is nonsense      lost N      the Nth GPU has fallen off the bus;
  * later its handle is stale until nvmlInit is called again init CODE      nvmlInit fails with CODE
@@ -36,9 +37,9 @@ static struct device devices[2 * GPUS] = {{0}, {1}, {2},  {3},  {4},  {5},  {6},
                                           {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
 static struct {
     unsigned count, util[2], watts[2], block_ms, garbage, lost, init, mig, old, code, use, counter;
-    unsigned nvlink[2];
+    unsigned nvlink[2], codec[2];
     struct {
-        unsigned pid, mib, util, gpu;
+        unsigned pid, mib, util, gpu, encoder, decoder;
     } process[PROCESSES];
     unsigned process_count;
 } state;
@@ -57,13 +58,13 @@ static void load(void)
     const char *path = getenv("FAKE_NVML");
     FILE *file = path == NULL ? NULL : fopen(path, "r");
     char line[200], name[20];
-    unsigned a, b, c, d;
+    unsigned a, b, c, d, e, f;
     memset(&state, 0, sizeof state);
     state.count = 1;
     state.watts[0] = state.watts[1] = 100;
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        a = b = c = d = 0;
-        int got = sscanf(line, "%19s %u %u %u %u", name, &a, &b, &c, &d);
+        a = b = c = d = e = f = 0;
+        int got = sscanf(line, "%19s %u %u %u %u %u %u", name, &a, &b, &c, &d, &e, &f);
         if (got < 2)
             continue;
         if (strcmp(name, "count") == 0)
@@ -92,10 +93,14 @@ static void load(void)
             state.counter = a;
         else if (strcmp(name, "nvlink") == 0)
             state.nvlink[0] = a, state.nvlink[1] = b;
+        else if (strcmp(name, "codec") == 0)
+            state.codec[0] = a, state.codec[1] = b;
         else if (strcmp(name, "pid") == 0 && state.process_count < PROCESSES) {
             state.process[state.process_count].pid = a;
             state.process[state.process_count].mib = b;
             state.process[state.process_count].util = c;
+            state.process[state.process_count].encoder = e;
+            state.process[state.process_count].decoder = f;
             state.process[state.process_count++].gpu = d;
         }
     }
@@ -211,6 +216,22 @@ int nvmlDeviceGetUtilizationRates(nvml_device device, struct rates *rates)
     rates->gpu = state.garbage ? 4711 : of(state.util, device);
     rates->memory = state.garbage ? 4711 : 7;
     return OK;
+}
+
+int nvmlDeviceGetEncoderUtilization(nvml_device device, unsigned *percent, unsigned *period_us);
+int nvmlDeviceGetEncoderUtilization(nvml_device device, unsigned *percent, unsigned *period_us)
+{
+    *period_us = 167000;
+    *percent = state.garbage ? 4711 : state.codec[0];
+    return is_lost(device) ? LOST : OK;
+}
+
+int nvmlDeviceGetDecoderUtilization(nvml_device device, unsigned *percent, unsigned *period_us);
+int nvmlDeviceGetDecoderUtilization(nvml_device device, unsigned *percent, unsigned *period_us)
+{
+    *period_us = 167000;
+    *percent = state.garbage ? 4711 : state.codec[1];
+    return is_lost(device) ? LOST : OK;
 }
 
 int nvmlDeviceGetPowerUsage(nvml_device device, unsigned *milliwatts);
@@ -382,6 +403,8 @@ int nvmlDeviceGetProcessUtilization(nvml_device device, struct utilization *list
         list[n].pid = state.process[i].pid;
         list[n].time_us = now_us();
         list[n].sm = state.garbage ? 4000 : state.process[i].util;
+        list[n].encoder = state.process[i].encoder;
+        list[n].decoder = state.process[i].decoder;
         n++;
     }
     *count = n;

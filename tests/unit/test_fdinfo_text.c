@@ -32,6 +32,17 @@ TEST(time_and_memory_of_each_driver_are_read)
          "drm-driver:\txe\ndrm-client-id:\t7\ndrm-cycles-rcs:\t10\ndrm-total-cycles-rcs:\t100\n"
          "drm-cycles-bcs:\t5\ndrm-total-cycles-bcs:\t99\n",
          0, 15, 100, 0, false, true, false},
+        {"msm: cycles of the engine next to its time (gpu/drm-usage-stats)",
+         "drm-driver:\tmsm\ndrm-client-id:\t7\ndrm-engine-gpu:\t5000 ns\ndrm-cycles-gpu:\t70\n"
+         "drm-maxfreq-gpu:\t800000000 Hz\n",
+         5000, 70, 0, 0, true, false, false},
+        {"panfrost (gpu/panfrost)",
+         "drm-driver:\tpanfrost\ndrm-client-id:\t7\ndrm-engine-fragment:\t1846584880 ns\n"
+         "drm-cycles-fragment:\t1424359409\ndrm-maxfreq-fragment:\t799999987 Hz\n"
+         "drm-curfreq-fragment:\t799999987 Hz\ndrm-engine-vertex-tiler:\t71932239 ns\n"
+         "drm-cycles-vertex-tiler:\t52617357\ndrm-total-memory:\t290 MiB\n"
+         "drm-resident-memory:\t290 MiB\n",
+         1846584880 + 71932239, 1424359409 + 52617357, 0, 290 << 20, true, false, true},
         {"v3d: no address, a unit in bytes",
          "drm-driver:\tv3d\ndrm-client-id:\t7\ndrm-engine-bin:\t3 ns\ndrm-memory-x:\t4096\n", 3, 0,
          0, 4096, true, false, true},
@@ -58,6 +69,20 @@ TEST(time_and_memory_of_each_driver_are_read)
         CHECK_EQ_INT(info.has_cycles, rows[i].has_cycles);
         CHECK_EQ_INT(info.has_memory, rows[i].memory);
     }
+}
+
+TEST(engines_that_encode_and_decode_are_apart)
+{
+    struct ew_fdinfo info;
+    CHECK(parse("drm-driver:\tamdgpu\ndrm-client-id:\t7\ndrm-engine-gfx:\t1 ns\n"
+                "drm-engine-enc:\t20 ns\ndrm-engine-enc_1:\t5 ns\ndrm-engine-dec:\t300 ns\n",
+                &info));
+    CHECK(info.has_codecs);
+    CHECK_EQ_UINT(info.encoder_ns, 25);
+    CHECK_EQ_UINT(info.decoder_ns, 300);
+    CHECK_EQ_UINT(info.engines_ns, 326);
+    CHECK(parse("drm-driver:\ti915\ndrm-client-id:\t7\ndrm-engine-video:\t9 ns\n", &info));
+    CHECK(!info.has_codecs); /* it does both */
 }
 
 TEST(other_files_are_no_clients)

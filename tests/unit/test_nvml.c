@@ -192,6 +192,32 @@ TEST(impossible_use_of_a_process_is_unknown)
     end();
 }
 
+TEST(processes_have_the_time_of_encoder_and_decoder)
+{
+    begin(host, "util 40\ncodec 50 20\npid 7 512 30 0 50 0\npid 8 100 10 0 0 20\n");
+    read_for(2 * SECOND_NS);
+    const struct etwatch_device_process *one = &use_of(7, 0)->process;
+    const struct etwatch_device_process *two = &use_of(8, 0)->process;
+    CHECK((one->has & two->has & ETWATCH_DEVICE_PROCESS_CODEC_TIME) != 0);
+    CHECK_EQ_UINT(one->encoder_ns, 50 * MS_NS);
+    CHECK_EQ_UINT(one->decoder_ns, 0);
+    CHECK_EQ_UINT(two->encoder_ns, 0);
+    CHECK_EQ_UINT(two->decoder_ns, 20 * MS_NS);
+    /* Alone it has what the GPU has. */
+    set_driver("util 40\ncodec 30 10\npid 7 512 30\n");
+    read_for(2 * SECOND_NS);
+    CHECK_EQ_UINT(use_of(7, 0)->process.encoder_ns, 30 * MS_NS);
+    CHECK_EQ_UINT(use_of(7, 0)->process.decoder_ns, 10 * MS_NS);
+    end();
+    /* Impossible values are unknown, the rest stays known. */
+    begin(host, "util 40\npid 7 512 30 0 101 0\npid 8 100 10 0 1 1\n");
+    read_for(2 * SECOND_NS);
+    CHECK((use_of(7, 0)->process.has & ETWATCH_DEVICE_PROCESS_CODEC_TIME) == 0);
+    CHECK((use_of(7, 0)->process.has & ETWATCH_DEVICE_PROCESS_GPU_TIME) != 0);
+    CHECK((use_of(8, 0)->process.has & ETWATCH_DEVICE_PROCESS_CODEC_TIME) != 0);
+    end();
+}
+
 TEST(a_gpu_without_processes_has_no_process_energy_and_that_is_known)
 {
     begin(host, "util 0\n");
@@ -218,8 +244,40 @@ TEST(the_sum_of_energy_is_that_of_the_counter)
     run.batch.last = true;
     CHECK_EQ_INT(read_once(100 * MS_NS), 0);
     run.energy_uj += run.batch.devices[0].energy_uj;
-    CHECK_NEAR(run.energy_uj, 20 * 130.0 * 1e6, 1000); /* a truncation for each reading */
+    CHECK_NEAR(run.energy_uj, 20 * 130.0 * 1e6, 5); /* fractions since the last counter */
     end();
+}
+
+/* The counter and the momentary power disagree at random, also by far. */
+TEST(the_sum_of_energy_is_that_of_the_counter_whatever_the_power_says)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        uint64_t random = seed, counter_mj = 1000000;
+        char text[64];
+        begin(host, "counter 1000000\nwatts 100\n");
+        CHECK_EQ_INT(read_once(0), 0);
+        for (int step = 0; step < 60; step++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            counter_mj += (random >> 33) % 300000;
+            (void)snprintf(text, sizeof text, "counter %llu\nwatts %u\n",
+                           (unsigned long long)counter_mj, (unsigned)(random >> 40) % 700);
+            set_driver(text);
+            read_for(400 * MS_NS);
+        }
+        /* While both agree the difference is made up for. */
+        for (int step = 0; step < 40; step++) {
+            counter_mj += 600000;
+            (void)snprintf(text, sizeof text, "counter %llu\nwatts 600\n",
+                           (unsigned long long)counter_mj);
+            set_driver(text);
+            read_for(SECOND_NS);
+        }
+        run.batch.last = true;
+        CHECK_EQ_INT(read_once(100 * MS_NS), 0);
+        run.energy_uj += run.batch.devices[0].energy_uj;
+        CHECK_NEAR(run.energy_uj, (double)(counter_mj - 1000000) * 1000, 5);
+        end();
+    }
 }
 
 TEST(a_counter_that_restarts_adds_nothing)

@@ -178,6 +178,51 @@ TEST(powercap_is_preferred_and_perf_is_not_opened)
     end(true);
 }
 
+/* Counters that wrap often, at random: what is reported is what was used. */
+TEST(the_sum_of_the_readings_is_what_the_counters_counted)
+{
+    static const char *const meters[] = {"intel-rapl:0", "intel-rapl:0:0", "intel-rapl:1"};
+    static const char *const ids[] = {"package-0", "core", "psys"};
+    uint64_t random = 88172645463325252u, range_uj = 65532610987, used[3] = {0}, sum[3] = {0};
+    uint64_t now[3] = {65532000000, 5, 0}, idle_uj = 0;
+    char name[96], text[32];
+    begin();
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(name, sizeof name, "class/powercap/%s/name", meters[i]);
+        text_file(name, ids[i]);
+        (void)snprintf(name, sizeof name, "class/powercap/%s/max_energy_range_uj", meters[i]);
+        text_file(name, "65532610987\n");
+        (void)snprintf(name, sizeof name, "class/powercap/%s/energy_uj", meters[i]);
+        (void)snprintf(text, sizeof text, "%llu\n", (unsigned long long)now[i]);
+        text_file(name, text);
+    }
+    CHECK_EQ_INT(open_sensor(), 0);
+    read_once();
+    for (int step = 0; step < 200; step++) {
+        for (int i = 0; i < 3; i++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            uint64_t grown = (random >> 20) % (range_uj - 1);
+            used[i] += grown;
+            now[i] = now[i] + grown > range_uj ? now[i] + grown - range_uj : now[i] + grown;
+            (void)snprintf(name, sizeof name, "class/powercap/%s/energy_uj", meters[i]);
+            (void)snprintf(text, sizeof text, "%020llu\n", (unsigned long long)now[i]);
+            text_file(name, text);
+        }
+        read_once();
+        sum[0] += device("package-0")->energy_uj;
+        sum[1] += device("package-0/core")->energy_uj;
+        sum[2] += device("psys")->energy_uj;
+        CHECK(device("package-0")->idle_energy_uj <= device("package-0")->energy_uj);
+        idle_uj += device("package-0")->idle_energy_uj;
+        /* The package contains its cores, and the board both: only one is attributed. */
+        CHECK(!device("package-0/core")->by_cpu_time && !device("psys")->by_cpu_time);
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ_UINT(sum[i], used[i]);
+    CHECK(idle_uj <= used[0]);
+    end(true);
+}
+
 TEST(parts_belong_to_their_package_also_on_a_machine_with_eleven)
 {
     char name[96], text[32];

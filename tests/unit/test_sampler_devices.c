@@ -161,6 +161,74 @@ TEST(attributed_energy_is_exactly_what_the_samples_sum_up_to)
     kit_close();
 }
 
+static uint64_t random_below(uint64_t *state, uint64_t below)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (*state >> 11) % below;
+}
+
+/* Meters that are read at times of their own, processes that run at random, samples that are
+ * delivered meanwhile: what is attributed is what the samples have, never more than the meter's. */
+TEST(attributed_energy_is_in_the_samples_whatever_the_order)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1, cpu_ns[4] = {0};
+        uint64_t attributed = 0, in_samples = 0, read_ms = 0, cut_ms = 0;
+        test_row("a random sequence");
+        kit_open(kit_config());
+        for (uint32_t pid = 1; pid <= 3; pid++)
+            kit_seen(pid, "a");
+        for (uint64_t ms = 2; ms < 200; ms += 2 + random_below(&random, 9)) {
+            uint32_t pid = 1 + (uint32_t)random_below(&random, 3);
+            double at = (double)ms;
+            if (random_below(&random, 4) != 0) {
+                run(pid, at, at + 1, cpu_ns[pid]);
+                cpu_ns[pid] += NS_PER_MS;
+            }
+            if (random_below(&random, 3) == 0) {
+                const struct ew_energy_use use = {MS(read_ms), MS(ms + 1),
+                                                  random_below(&random, 1000003),
+                                                  random_below(&random, 30 * NS_PER_MS)};
+                uint64_t part_uj = ew_sampler_energy(kit.sampler, &use);
+                CHECK(part_uj <= use.energy_uj);
+                attributed += part_uj;
+                read_ms = ms + 1;
+            }
+            if (random_below(&random, 5) == 0 && ms >= cut_ms + 10) {
+                (void)kit_cut(MS(ms / 10 * 10));
+                cut_ms = ms / 10 * 10;
+                in_samples += sum_of(1, ENERGY) + sum_of(2, ENERGY) + sum_of(3, ENERGY);
+            }
+        }
+        (void)kit_cut(MS(300));
+        in_samples += sum_of(1, ENERGY) + sum_of(2, ENERGY) + sum_of(3, ENERGY);
+        CHECK(attributed > 0);
+        CHECK_EQ_UINT(in_samples, attributed);
+        kit_close();
+    }
+}
+
+TEST(time_of_the_encoder_and_the_decoder_is_apart)
+{
+    kit_open(kit_config());
+    kit_seen(1, "a");
+    run(1, 1, 2, 0);
+    struct ew_device_use use = gpu_use(1, MS(0), MS(20), 8 * NS_PER_MS);
+    use.process.has |= ETWATCH_DEVICE_PROCESS_CODEC_TIME;
+    use.process.encoder_ns = 6 * NS_PER_MS;
+    use.process.decoder_ns = 2 * NS_PER_MS;
+    CHECK(ew_sampler_device(kit.sampler, &use));
+    (void)kit_cut(MS(20));
+    const struct etwatch_sample *s = kit_nth(ETWATCH_TYPE_SAMPLE, 1, 1);
+    CHECK(kit_has(s, ETWATCH_M_gpu_encoder_ns) && kit_has(s, ETWATCH_M_gpu_decoder_ns));
+    CHECK_EQ_UINT(s->gpu_encoder_ns, 3 * NS_PER_MS);
+    CHECK_EQ_UINT(s->gpu_decoder_ns, NS_PER_MS);
+    CHECK_EQ_UINT(s->gpu_ns, 4 * NS_PER_MS);
+    kit_close();
+}
+
 TEST(without_cpu_time_of_watched_processes_no_energy_is_attributed)
 {
     kit_open(kit_config());

@@ -43,6 +43,24 @@ TEST(an_instance_names_process_adapter_and_engine)
     CHECK_EQ_UINT(name.phys, 1);
     CHECK(parse("pid_9_" GPU_LUID "_phys_0", &name));
     CHECK(name.has_pid && !name.has_eng);
+    static const struct {
+        const char *type;
+        enum ew_wddm_codec codec;
+    } types[] = {{"3D", EW_WDDM_NO_CODEC},
+                 {"", EW_WDDM_NO_CODEC},
+                 {"VideoEncode", EW_WDDM_ENCODER},
+                 {"VideoDecode", EW_WDDM_DECODER},
+                 {"VideoCodec", EW_WDDM_BOTH},
+                 {"Video Codec 0", EW_WDDM_BOTH},
+                 {"VideoProcessing", EW_WDDM_NO_CODEC}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        char text[128];
+        test_row(types[i].type);
+        (void)snprintf(text, sizeof text, "pid_9_" GPU_LUID "_phys_0_eng_1_engtype_%s",
+                       types[i].type);
+        CHECK(parse(text, &name));
+        CHECK_EQ_INT(name.codec, types[i].codec);
+    }
     CHECK(parse(GPU_LUID "_phys_2_part_1", &name));
     CHECK(!name.has_pid);
     CHECK_EQ_UINT(name.phys, 2);

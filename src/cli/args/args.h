@@ -114,8 +114,8 @@ struct ew_options {
     uint32_t mode;                               /* of created files; 0: not given */
     char *output_path, *proc_root, *config_path; /* NULL: not given */
     bool gpu, npu, energy;
-    bool gpu_trace;                /* run, record */
-    char *sys_root, *nvml_library; /* NULL: not given */
+    bool gpu_trace;                                 /* run, record */
+    char *sys_root, *nvml_library, *amdsmi_library; /* NULL: not given */
 
     struct etwatch_metric_set metrics;        /* empty: not given */
     struct etwatch_metric_set polled_metrics; /* gauges to poll next to an event source */

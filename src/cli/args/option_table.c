@@ -620,6 +620,7 @@ static const struct ew_option table[] = {
     {"proc-root", 0, "DIR", "read this directory instead of /proc (for tests)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD, EW_SECTION_GENERAL, TEXT(proc_root), .form = "a directory", .only = EW_ON_LINUX},
     {"sys-root", 0, "DIR", "read this directory instead of /sys (for tests)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD, EW_SECTION_GENERAL, TEXT(sys_root), .form = "a directory", .only = EW_ON_LINUX},
     {"nvml-library", 0, "FILE", "the library of the NVIDIA driver (default: where the driver installs it)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD, EW_SECTION_GENERAL, TEXT(nvml_library), .form = A_FILE},
+    {"amdsmi-library", 0, "FILE", "with --energy: also the energy counters of AMD GPUs, through this library of ROCm (libamd_smi.so)", WATCH | EW_CMD_DOCTOR | EW_CMD_RECORD, EW_SECTION_GENERAL, TEXT(amdsmi_library), .form = A_FILE, .only = EW_ON_LINUX},
     {"quiet", 'q', NULL, "only errors on standard error", EVERY, EW_SECTION_GENERAL, SWITCH(quiet)},
     {"help", 'h', NULL, "show this text", EVERY, EW_SECTION_GENERAL, SWITCH(help), .no_key = true},
     {"version", 0, NULL, "show the version", EVERY, EW_SECTION_GENERAL, SWITCH(version), .no_key = true},

@@ -385,6 +385,7 @@ void ew_options_done(struct ew_options *options)
     ew_free(options->proc_root);
     ew_free(options->sys_root);
     ew_free(options->nvml_library);
+    ew_free(options->amdsmi_library);
     ew_free(options->config_path);
     *options = (struct ew_options){0};
 }
