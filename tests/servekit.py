@@ -80,7 +80,7 @@ class Server:
 def need_serve():
     """Skips where the program has no server."""
     if UNDER_WINE:
-        skip("serve does not work on Windows yet")
+        skip("windows/serve covers the server of Windows")
 
 
 def serve(*options, source="poll", environment=None, listen="127.0.0.1:0", **start_options):
@@ -89,9 +89,13 @@ def serve(*options, source="poll", environment=None, listen="127.0.0.1:0", **sta
     arguments = ["serve", "--listen", listen, *options]
     if source:
         arguments += ["--source", source]
-    child = start(arguments, env={**os.environ, **(environment or {})}, **start_options)
+    return listening(start(arguments, env={**os.environ, **(environment or {})}, **start_options))
+
+
+def listening(child, seconds=30):
+    """The server of a program that was started, once it says where it listens."""
     text = b""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not select.select([child.stderr], [], [], 0.2)[0]:
             continue

@@ -20,6 +20,8 @@
 
 /** Seconds in the line of a process in the table. */
 export const TREND = 60;
+/** A connection that does not return within this time is lost. */
+const AWAY_MS = 2000;
 
 /** @param {string} path @returns {Promise<any>} */
 export async function get(path) {
@@ -72,8 +74,17 @@ export class Store extends EventTarget {
   connect() {
     if (this.meta.recorded) return; // nothing more comes
     const source = new EventSource("/api/v1/stream");
-    source.addEventListener("open", () => { this.connected = true; this.dispatchEvent(new Event("link")); });
-    source.addEventListener("error", () => { this.connected = false; this.dispatchEvent(new Event("link")); });
+    /** @type {number|undefined} */ let away;
+    const report = (/** @type {boolean} */ connected) => {
+      clearTimeout(away);
+      away = undefined;
+      if (connected === this.connected) return;
+      this.connected = connected;
+      this.dispatchEvent(new Event("link"));
+    };
+    source.addEventListener("open", () => report(true));
+    // A stream that ends is opened again at once, on Windows after every event: only a longer pause is a lost connection.
+    source.addEventListener("error", () => { away ??= setTimeout(report, source.readyState === EventSource.CLOSED ? 0 : AWAY_MS, false); });
     source.addEventListener("lost", () => { this.lost += 1; void this.load(); });
     source.addEventListener("second", (event) => {
       if (this.paused) return;

@@ -16,6 +16,7 @@
 #include "base/utf16.h"
 #include "cli/cli.h"
 #include "os/windows/text.h"
+#include "serve/server_windows.h"
 
 /* Keeps the C library from expanding *.etl and patterns of names: 0 turns that off. */
 int _dowildcard = 0;
@@ -85,10 +86,19 @@ static bool move_to(const char *where)
     return reached;
 }
 
+static void say(const char *text)
+{
+    ew_print_error("%s", text);
+}
+
 int wmain(int argc, wchar_t **wide)
 {
     static const char from[] = EW_ELEVATED_FROM;
     const char *where = NULL;
+    if (argc == 2 && wcscmp(wide[1], EW_SERVER_WORD) == 0) {
+        prepare_output();
+        return ew_server_run(say);
+    }
     /* Never freed: they are used until the end. */
     char **argv = convert(argc, wide);
     if (!argv) {

@@ -76,7 +76,8 @@ int ew_os_confine_reader(void);
 int ew_os_confine_live(void);
 /* For the process that serves; its libraries use too many calls to list them. Starting programs,
  * looking into other processes, loading code into the kernel are refused, and, unless `connect`,
- * new sockets: it can then answer, but reach nothing by itself. Needs no_new_privs. */
+ * new sockets: it can then answer, but reach nothing by itself. Needs no_new_privs. On Windows it
+ * gives up its privileges, writing to what has more than low integrity, and starting processes. */
 int ew_os_confine_server(bool connect);
 
 /*

@@ -2,10 +2,13 @@
 /* A build without SQLite: --store says so, and no store is ever open. */
 #include <stdio.h>
 
+#include "os/os.h"
 #include "serve/archive.h"
 
 const char *ew_archive_unavailable(void)
 {
+    if (ew_os_is_windows())
+        return "--store works on Linux only; on Windows record to files: etwatch record";
     return "this build cannot store history: install SQLite (Debian: libsqlite3-dev) and build "
            "again";
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The border to the HTTP library: one listening port, served inside ew_http_run. http_linux.c uses
- * libmicrohttpd, http_none.c is for builds without it. Everything runs on the thread that calls.
+ * libmicrohttpd, http_none.c is for builds without it, http_windows.c uses HTTP.sys. Everything
+ * runs on the thread that calls.
  */
 #ifndef EW_SERVE_HTTP_H
 #define EW_SERVE_HTTP_H
@@ -41,7 +42,8 @@ int ew_http_open(const struct ew_http_options *options, struct ew_routes *routes
                  struct ew_http **ret_http, char *reterr_text, size_t text_size);
 void ew_http_close(struct ew_http *http);
 uint16_t ew_http_port(const struct ew_http *http);
-/* The descriptor that becomes readable when ew_http_run has something to do. */
+/* The descriptor that becomes readable when ew_http_run has something to do; Windows has an event
+ * instead (http_windows.h). */
 int ew_http_fd(const struct ew_http *http);
 /* At most this long until ew_http_run must be called; -1: no limit. */
 int ew_http_timeout_ms(const struct ew_http *http);

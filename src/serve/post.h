@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The border to the HTTP client: one POST at a time to one fixed address, never waiting.
- * post_linux.c uses libcurl; post_none.c is for builds without it. Everything runs on the thread
- * that calls.
+ * post_linux.c uses libcurl, post_windows.c WinHTTP; post_none.c is for builds without libcurl.
+ * Everything runs on the thread that calls.
  */
 #ifndef EW_SERVE_POST_H
 #define EW_SERVE_POST_H
@@ -43,7 +43,10 @@ void ew_post_close(struct ew_post *post);
 bool ew_post_start(struct ew_post *post, const void *bytes, size_t len);
 /* Does what is due. True: the request ended, with its result. */
 bool ew_post_run(struct ew_post *post, struct ew_post_result *ret_result);
-/* The descriptor that becomes readable when ew_post_run has something to do. */
+/* Waits until ew_post_run has something to do, at most this long. */
+void ew_post_wait(struct ew_post *post, int timeout_ms);
+/* The descriptor that becomes readable when ew_post_run has something to do; -1 where there are
+ * none: ew_post_timeout_ms is then short while a request is under way. */
 int ew_post_fd(const struct ew_post *post);
 /* At most this long until ew_post_run must be called; -1: no limit. */
 int ew_post_timeout_ms(const struct ew_post *post);

@@ -8,6 +8,7 @@
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -280,6 +281,12 @@ bool ew_post_run(struct ew_post *post, struct ew_post_result *ret_result)
         return true;
     }
     return false;
+}
+
+void ew_post_wait(struct ew_post *post, int timeout_ms)
+{
+    struct pollfd wait = {.fd = post->fd, .events = POLLIN};
+    (void)poll(&wait, 1, timeout_ms);
 }
 
 int ew_post_fd(const struct ew_post *post)

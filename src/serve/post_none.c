@@ -42,6 +42,12 @@ bool ew_post_run(struct ew_post *post, struct ew_post_result *ret_result)
     return false;
 }
 
+void ew_post_wait(struct ew_post *post, int timeout_ms)
+{
+    (void)post;
+    (void)timeout_ms;
+}
+
 int ew_post_fd(const struct ew_post *post)
 {
     (void)post;

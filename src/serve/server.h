@@ -17,6 +17,7 @@
 #include "serve/push.h"
 
 struct ew_server_link;
+struct ew_server_handles;
 
 /* Sends the frames of a request, and EW_FRAME_DETAIL_END at the end. Runs in a process of its own,
  * which is killed when the request is over. */
@@ -44,7 +45,8 @@ struct ew_server_link {
     int pid;
     int details_pid; /* 0: none */
     uint16_t port;
-    int confined; /* of the serving process, see ew_os_confine_server */
+    int confined;                  /* of the serving process, see ew_os_confine_server */
+    struct ew_server_handles *own; /* Windows, instead of the numbers above */
 };
 
 /* Starts the serving process and waits until it listens. 0, or a negative code with one line in

@@ -61,6 +61,7 @@ def dashboard(*options, **named):
     server = serve(*options, **named)
     if server.get("/")[0] == 404:
         skip("this build has no dashboard")
+    wait_for("facts", lambda: server.get("/healthz")[0] == 200)
     return server
 
 

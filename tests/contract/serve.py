@@ -309,7 +309,7 @@ def command_lines_are_shown_only_on_request_and_never_in_metrics():
 @test
 def other_addresses_need_a_token():
     if UNDER_WINE:
-        skip("serve does not work on Windows yet")
+        skip("windows/serve covers the server of Windows")
     result = run(["serve", "--listen", "0.0.0.0:0", "--source", "poll"])
     check_eq(result.code, 2, "status")
     check_in("needs a token", result.err)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/push.h"
 
-#include <poll.h>
 #include <stdio.h>
 
 #include "os/os.h"
@@ -68,7 +67,6 @@ int ew_push_timeout_ms(const struct ew_push *push)
 
 void ew_push_rest(struct ew_push *push, const struct ew_state *state)
 {
-    struct pollfd wait = {.fd = ew_push_fd(push), .events = POLLIN};
     if (push->post == NULL)
         return;
     uint64_t end_ns = ew_os_raw_ns() + REST_NS;
@@ -76,7 +74,7 @@ void ew_push_rest(struct ew_push *push, const struct ew_state *state)
     ew_push_run(push);
     while (push->otlp.count > 0 && !push->otlp.failing && ew_os_raw_ns() < end_ns) {
         int timeout_ms = ew_push_timeout_ms(push);
-        (void)poll(&wait, 1, timeout_ms >= 0 && timeout_ms < 100 ? timeout_ms : 100);
+        ew_post_wait(push->post, timeout_ms >= 0 && timeout_ms < 100 ? timeout_ms : 100);
         ew_push_run(push);
     }
 }
