@@ -716,29 +716,45 @@ TEST(error_1450_is_named_by_its_cause)
 
 /* ------------------------------------------------------------------------- the horizon */
 
-TEST(events_are_not_late_where_a_flush_has_no_effect)
+enum { PER_CPU = 60000, ALL_EVENTS = 2 * PER_CPU };
+
+/* The events that come too late to be in order. A busy machine makes some late by itself, so of
+ * several attempts the best one counts, until one has less than `enough`. */
+static uint64_t count_late(const struct etw_emulator_config *given, uint64_t enough)
 {
-    for (int i = 0; i < 4; i++) {
+    uint64_t least = UINT64_MAX;
+    for (int attempt = 0; attempt < 5 && least >= enough; attempt++) {
         struct watched watched = {0};
-        struct ew_etw_config etw = {.session = {.min_buffers = 64}};
-        struct etw_emulator_config config = {.cpu_count = 2,
-                                             .real_time = true,
-                                             .session_buffers = true,
-                                             .generate = 60000,
-                                             .rate_hz = 80000};
-        config.offers_buffers = i % 2 != 0;
-        config.flush_dead = i < 2;
-        config.fault.call = i < 2 ? ETW_CALL_NONE : ETW_CALL_FLUSH;
-        config.fault.code = 50;
-        test_row(i < 2 ? "no effect" : "refused");
+        /* All events fit into the buffers: however late they are read, none is lost. */
+        struct ew_etw_config etw = {.session = {.min_buffers = 128}};
+        struct etw_emulator_config config = *given;
+        config.cpu_count = 2;
+        config.real_time = config.session_buffers = true;
+        config.generate = PER_CPU;
+        config.rate_hz = 80000;
         struct etw_emulator *emulator = etw_emulator_new(&config);
         struct outcome outcome = watch(emulator, &etw, &watched);
         CHECK_EQ_UINT(outcome.meta.source, ETWATCH_SOURCE_ETW);
-        CHECK_EQ_UINT(outcome.stats.events, 120000);
-        /* Trusting the flush would make almost all late; some are if the machine is busy. */
-        CHECK(outcome.stats.late < 120000 / 10);
+        CHECK_EQ_UINT(outcome.stats.events, ALL_EVENTS);
         CHECK_EQ_UINT(outcome.stats.lost, 0);
+        if (outcome.stats.late < least)
+            least = outcome.stats.late;
         etw_emulator_free(emulator);
+    }
+    return least;
+}
+
+TEST(events_are_not_late_where_a_flush_has_no_effect)
+{
+    for (int i = 0; i < 4; i++) {
+        struct etw_emulator_config config = {
+            .offers_buffers = i % 2 != 0,
+            .flush_dead = i < 2,
+            .fault = {.call = i < 2 ? ETW_CALL_NONE : ETW_CALL_FLUSH, .code = 50},
+        };
+        test_row(i < 2 ? "no effect" : "refused");
+        /* Trusting the flush would make almost all late. */
+        CHECK(count_late(&config, ALL_EVENTS / 10) < ALL_EVENTS / 10);
     }
 }
 
@@ -746,25 +762,12 @@ TEST(events_are_not_late_where_a_flush_has_no_effect)
 TEST(few_events_are_late_where_the_buffers_of_one_cpu_come_later)
 {
     for (int i = 0; i < 2; i++) {
-        struct watched watched = {0};
-        struct ew_etw_config etw = {.session = {.min_buffers = 64}};
-        struct etw_emulator_config config = {.cpu_count = 2,
-                                             .real_time = true,
-                                             .session_buffers = true,
-                                             .generate = 60000,
-                                             .rate_hz = 80000,
-                                             .slow_cpu_ms = 50};
-        config.offers_buffers = i == 1;
+        struct etw_emulator_config config = {.slow_cpu_ms = 50, .offers_buffers = i == 1};
         test_row(i == 0 ? "event by event" : "whole buffers");
-        struct etw_emulator *emulator = etw_emulator_new(&config);
-        struct outcome outcome = watch(emulator, &etw, &watched);
-        CHECK_EQ_UINT(outcome.meta.source, ETWATCH_SOURCE_ETW);
-        CHECK_EQ_UINT(outcome.stats.events, 120000);
         /* Without a horizon that adapts nearly all events of this CPU are: half of all. */
-        CHECK(outcome.stats.late > 0);
-        CHECK(outcome.stats.late < 120000 / 4);
-        CHECK_EQ_UINT(outcome.stats.lost, 0);
-        etw_emulator_free(emulator);
+        uint64_t late = count_late(&config, ALL_EVENTS / 4);
+        CHECK(late > 0);
+        CHECK(late < ALL_EVENTS / 4);
     }
 }
 
