@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -42,6 +43,38 @@ def start(*words, **options):
     child = subprocess.Popen([str(word) for word in words], **options)
     children.append(child)
     return child
+
+
+class Watcher:
+    """A running etwatch. Its output is read all the time: a full pipe (4 KB on Windows) would stop it."""
+
+    def __init__(self, *words):
+        self.child = start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.out, self.err, self.begun = [], [], threading.Event()
+        self.readers = [threading.Thread(target=self.read, args=pair, daemon=True)
+                        for pair in ((self.child.stdout, self.out), (self.child.stderr, self.err))]
+        for reader in self.readers:
+            reader.start()
+        self.begun.wait(60)
+
+    def read(self, file, lines):
+        for line in file:
+            lines.append(line.decode(errors="replace"))
+            if lines is self.out:
+                self.begun.set()
+        self.begun.set()
+
+    def finish(self, timeout=60):
+        """Status, objects, messages."""
+        self.child.wait(timeout)
+        for reader in self.readers:
+            reader.join(timeout)
+        return self.child.returncode, objects("".join(self.out)), "".join(self.err).strip()
+
+    def kill(self):
+        """The last line may be cut off: it is not read."""
+        self.child.kill()
+        self.child.wait()
 
 
 def attempt(check, *arguments):
@@ -126,9 +159,7 @@ def check_ways(etwatch, folder):
 def check_way(etwatch, folder, enabled, read):
     os.environ["ETWATCH_ETW"] = f"{enabled},{read}"
     way = f"{enabled}, {read}"
-    child = start(etwatch, "stat", "-p", os.getpid(), "--json", "--hz", "10", "--duration", "5", "--no-fallback",
-                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    child.stdout.readline()
+    watcher = Watcher(etwatch, "stat", "-p", os.getpid(), "--json", "--hz", "10", "--duration", "8", "--no-fallback")
     time.sleep(1)  # the session has begun
     before, cpu_before = own_io(), time.process_time_ns()
     path = os.path.join(folder, "written")
@@ -141,10 +172,9 @@ def check_way(etwatch, folder, enabled, read):
     while time.process_time_ns() - cpu_before < 1_000_000_000:
         sum(range(10000))
     after, cpu = own_io(), time.process_time_ns() - cpu_before
-    out, err = child.communicate(timeout=60)
-    lines = objects(out.decode(errors="replace"))
+    code, lines, err = watcher.finish()
     own = [o for o in lines if o["type"] == "sample" and o["pid"] == os.getpid()]
-    say(child.returncode == 0 and own, f"{way}: this process is watched", err.decode(errors="replace").strip())
+    say(code == 0 and own, f"{way}: this process is watched", err)
     if not own:
         return
     for what, metric in (("read", "io_read_bytes"), ("write", "io_write_bytes")):
@@ -254,34 +284,26 @@ def check_refusals(etwatch):
 
 def check_endings(etwatch):
     watch = [etwatch, "stat", "-a", "--json", "--no-fallback"]
-    first = start(*watch, stdout=subprocess.PIPE)
-    first.stdout.readline()
-    second = start(*watch, stdout=subprocess.PIPE)
-    second.stdout.readline()
+    first, second = Watcher(*watch), Watcher(*watch)
     say(len(ours(etwatch)) >= 2, "two at once have a session each", ours(etwatch))
     say(not any(o["orphan"] for o in sessions(etwatch)), "and neither is an orphan")
-    for child in (first, second):
-        child.kill()
-        child.wait()
+    first.kill()
+    second.kill()
     say(all(o["orphan"] for o in sessions(etwatch) if o["ours"]), "after a kill they are")
     for _ in range(20):
-        child = start(*watch, stdout=subprocess.PIPE)
-        child.stdout.readline()
-        child.kill()
-        child.wait()
+        Watcher(*watch).kill()
     say(len(ours(etwatch)) <= 2, "20 more kills leave no more", ours(etwatch))
     code, out, _ = call(etwatch, "sessions", "--cleanup")
     say(code == 0 and not ours(etwatch), "cleanup leaves none", out.strip())
 
 
 def check_restart(etwatch):
-    child = start(etwatch, "stat", "-a", "--json", "--duration", "6", "--no-fallback", stdout=subprocess.PIPE)
-    child.stdout.readline()
+    watcher = Watcher(etwatch, "stat", "-a", "--json", "--duration", "6", "--no-fallback")
     time.sleep(2)
     for name in ours(etwatch):
         call("logman", "stop", name, "-ets")
-    lines = objects(child.communicate(timeout=60)[0].decode())
-    say(child.returncode == 0 and lines and lines[-1]["lost"] > 0, "a session stopped from outside is restarted, with a loss",
+    code, lines, _ = watcher.finish()
+    say(code == 0 and lines and lines[-1]["lost"] > 0, "a session stopped from outside is restarted, with a loss",
         lines[-1] if lines else "")
 
 

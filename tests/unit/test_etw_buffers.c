@@ -218,6 +218,25 @@ TEST(a_flagged_buffer_begins_with_a_loss_of_the_session)
     ew_etw_rings_free(rings);
 }
 
+/* Without it the loss would be known only from the totals, which are queried once a second. */
+TEST(an_empty_flagged_buffer_marks_the_position_of_a_loss)
+{
+    uint8_t bytes[4096];
+    struct ew_record got[8];
+    struct ew_etw_rings *rings = new_rings(MIB);
+    ew_etw_rings_put_buffer(rings, bytes, make_buffer(bytes, 2, 100, 0x20));
+    ew_etw_rings_put_buffer(rings, bytes, make_buffer(bytes, 0, 0, 0x20 | 2));
+    ew_etw_rings_put_buffer(rings, bytes, make_buffer(bytes, 1, 200, 0x20));
+    CHECK_EQ_UINT(ew_etw_rings_take(rings, UINT64_MAX, got, 8), 2);
+    CHECK_EQ_UINT(ew_etw_rings_take(rings, UINT64_MAX, got, 8), 2);
+    CHECK_EQ_UINT(got[0].kind, EW_RECORD_LOSS);
+    CHECK_EQ_UINT(got[0].opcode, 1);
+    CHECK_EQ_UINT(got[0].cpu, 1);
+    CHECK_EQ_UINT(got[0].t_raw, 101);
+    CHECK_EQ_UINT(got[1].t_raw, 200);
+    ew_etw_rings_free(rings);
+}
+
 TEST(damage_in_a_buffer_is_a_loss_and_the_next_buffer_is_read)
 {
     uint8_t bytes[4096];

@@ -329,25 +329,32 @@ static struct etwatch_stats watch_all(struct etw_emulator *emulator, struct ew_e
     return stats;
 }
 
+/* Half a second without a CPU for the delivering thread fills all buffers, which a busy machine can
+ * cause: then another attempt counts. */
 TEST(no_event_is_lost_in_the_buffers_of_the_session)
 {
     for (int whole = 0; whole < 2; whole++) {
-        struct seen seen = {0};
-        struct etw_emulator_counts counts;
+        uint64_t lost = 1;
         test_row(whole ? "whole buffers" : "event by event");
-        struct etw_emulator *emulator =
-            etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
-                                                           .real_time = true,
-                                                           .session_buffers = true,
-                                                           .offers_buffers = whole != 0,
-                                                           .generate = 20000,
-                                                           .rate_hz = 100000});
-        struct etwatch_stats stats = watch_all(emulator, &(struct ew_etw_config){0}, &seen);
-        etw_emulator_counts(emulator, &counts);
-        CHECK_EQ_UINT(stats.events, 80000);
-        CHECK_EQ_UINT(stats.lost + seen.lost, 0);
-        CHECK_EQ_INT(counts.buffers > 0, whole);
-        etw_emulator_free(emulator);
+        for (int attempt = 0; attempt < 5 && lost > 0; attempt++) {
+            struct seen seen = {0};
+            struct etw_emulator_counts counts;
+            struct etw_emulator *emulator =
+                etw_emulator_new(&(struct etw_emulator_config){.cpu_count = 4,
+                                                               .real_time = true,
+                                                               .session_buffers = true,
+                                                               .offers_buffers = whole != 0,
+                                                               .generate = 20000,
+                                                               .rate_hz = 100000});
+            struct etwatch_stats stats = watch_all(emulator, &(struct ew_etw_config){0}, &seen);
+            etw_emulator_counts(emulator, &counts);
+            lost = stats.lost;
+            CHECK_EQ_UINT(stats.events + lost, 80000);
+            CHECK_EQ_UINT(seen.lost, lost);
+            CHECK_EQ_INT(counts.buffers > 0, whole);
+            etw_emulator_free(emulator);
+        }
+        CHECK_EQ_UINT(lost, 0);
     }
 }
 

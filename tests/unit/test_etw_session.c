@@ -74,6 +74,8 @@ TEST(a_session_is_a_system_logger_in_real_time_with_enough_buffers)
     }
 }
 
+enum { NO_SYSCONFIG = 0x10000000 };
+
 TEST(a_session_writes_a_file_without_a_consumer)
 {
     struct etw_emulator *emulator = etw_emulator_new(&(struct etw_emulator_config){0});
@@ -81,12 +83,12 @@ TEST(a_session_writes_a_file_without_a_consumer)
         start(emulator, &(struct ew_etw_session_config){.name = "etwatch-record",
                                                         .file = "C:\\Temp\\\xc3\xa4.etl"});
     CHECK_EQ_UINT(seen(emulator, "etwatch-record").log_mode, 0x02000000 | 0x08000000 | 0x1);
+    /* Other readers of the file need the description of the machine. */
+    CHECK_EQ_UINT(seen(emulator, "etwatch-record").enable_flags & NO_SYSCONFIG, 0);
     ew_etw_session_stop(session);
     CHECK_EQ_UINT(ours(emulator), 0);
     etw_emulator_free(emulator);
 }
-
-enum { NO_SYSCONFIG = 0x10000000 };
 
 TEST(kernel_events_are_flags_of_the_session_on_every_windows)
 {

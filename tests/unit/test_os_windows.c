@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "os/windows/text.h"
 #include "os/windows/version.h"
+#include "source/poll_windows/poll.h"
 #include "system.h"
 #include "test.h"
 
@@ -104,7 +105,8 @@ TEST(a_file_name_may_have_any_characters)
     test_folder_remove(folder);
 }
 
-static bool has_privilege(const wchar_t *name)
+/* 0: not in the token, 1: switched off, 2: enabled. */
+static int privilege_state(const wchar_t *name)
 {
     union {
         TOKEN_PRIVILEGES all;
@@ -113,15 +115,33 @@ static bool has_privilege(const wchar_t *name)
     HANDLE token;
     DWORD size = 0;
     LUID wanted;
-    bool found = false;
+    int state = 0;
     CHECK(OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token));
     CHECK(LookupPrivilegeValueW(NULL, name, &wanted));
     CHECK(GetTokenInformation(token, TokenPrivileges, &token_privileges, sizeof token_privileges,
                               &size));
-    for (DWORD i = 0; i < token_privileges.all.PrivilegeCount; i++)
-        found |= token_privileges.all.Privileges[i].Luid.LowPart == wanted.LowPart;
+    for (DWORD i = 0; i < token_privileges.all.PrivilegeCount; i++) {
+        const LUID_AND_ATTRIBUTES *one = &token_privileges.all.Privileges[i];
+        if (one->Luid.LowPart == wanted.LowPart)
+            state = (one->Attributes & SE_PRIVILEGE_ENABLED) != 0 ? 2 : 1;
+    }
     (void)CloseHandle(token);
-    return found;
+    return state;
+}
+
+static bool has_privilege(const wchar_t *name)
+{
+    return privilege_state(name) > 0;
+}
+
+/* An elevated token has it switched off. */
+TEST(processes_are_listed_with_the_right_to_open_those_of_other_users_where_it_is_held)
+{
+    struct ew_winpoll_system system;
+    int before = privilege_state(L"SeDebugPrivilege");
+    CHECK_EQ_INT(ew_winpoll_system(&system), 0);
+    system.close(system.ctx);
+    CHECK_EQ_INT(privilege_state(L"SeDebugPrivilege"), before > 0 ? 2 : 0);
 }
 
 TEST(dropped_privileges_do_not_return)
