@@ -21,7 +21,8 @@ _TEXTS = tuple(word_of(name) for name in TEXT_NAMES)
 _PID = int(_abi.Sample.pid.offset) // 4
 _HAS_WORDS = (len(METRIC_NAMES) + 63) // 64
 # Of these an interval is unknown if the device was read after it was delivered, so a sum with gaps is not the whole.
-_OF_DEVICES = {METRIC_NAMES.index(name) for name in ("gpu_ns", "npu_ns", "energy_uj")}
+_OF_DEVICES = {METRIC_NAMES.index(name) for name in ("gpu_ns", "npu_ns", "energy_uj", "gpu_encoder_ns",
+                                                          "gpu_decoder_ns")}
 # What is derived from a counter: per cent of the interval.
 _PERCENTS = [(METRIC_NAMES.index(f"{name}_percent"), METRIC_NAMES.index(f"{name}_ns")) for name in ("cpu", "gpu", "npu")]
 

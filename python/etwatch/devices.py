@@ -106,15 +106,16 @@ class GPUMonitor:
         return monitor if monitor.get_metrics() else None
 
     def get_metrics(self) -> List[Dict[str, Any]]:
-        """A dict per device: `gpu_util` and `mem_util` in per cent, `mem_used_mb`, `mem_total_mb`, `temperature`, `power_watts`,
-        `clock_mhz`, `processes` (pid and memory), `name`, `id`. None is unknown. The GPU time of processes is in the samples
-        of an ETWMonitor.
+        """A dict per device: `gpu_util`, `mem_util`, `encoder_util` and `decoder_util` in per cent, `mem_used_mb`,
+        `mem_total_mb`, `temperature`, `power_watts`, `clock_mhz`, `processes` (pid and memory), `name`, `id`. None is unknown.
+        The GPU time of processes is in the samples of an ETWMonitor.
 
         Example:
 
             print(monitor.get_metrics())
         """
         return [{"gpu_util": device["util_percent"], "mem_util": device["memory_util_percent"],
+                 "encoder_util": device["encoder_percent"], "decoder_util": device["decoder_percent"],
                  "mem_used_mb": _megabytes(device["memory_used_bytes"]),
                  "mem_total_mb": _megabytes(device["memory_total_bytes"]), "temperature": device["temperature_celsius"],
                  "power_watts": device["power_watts"], "clock_mhz": device["clock_mhz"],

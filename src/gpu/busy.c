@@ -3,7 +3,8 @@
  * Owns a list of disjoint intervals. Operations mostly arrive in order, so that one is appended to
  * the last interval or follows it; buffers of several streams arrive one after another, so that
  * some are inserted a little before the end. The list is bounded: when it is full, its older half
- * is forgotten.
+ * is forgotten. So is the work: the times come from the traced program, and inserting far from the
+ * end moves all that follows. What exceeds the limit between two calls of forget is late.
  */
 #include "gpu/busy.h"
 
@@ -11,7 +12,7 @@
 
 #include "base/alloc.h"
 
-enum { INTERVALS_MAX = 1 << 18 };
+enum { INTERVALS_MAX = 1 << 18, MOVES_MAX = 1 << 28 };
 
 void ew_gpu_busy_done(struct ew_gpu_busy_list *busy)
 {
@@ -22,6 +23,7 @@ void ew_gpu_busy_done(struct ew_gpu_busy_list *busy)
 void ew_gpu_busy_forget(struct ew_gpu_busy_list *busy, uint64_t before_ns)
 {
     uint32_t gone = 0;
+    busy->moves = 0;
     while (gone + 1 < busy->count && busy->list[gone + 1].end_ns <= before_ns) {
         const struct ew_gpu_interval *next = &busy->list[gone + 1];
         uint64_t idle_ns = busy->list[gone].end_ns;
@@ -84,6 +86,11 @@ void ew_gpu_busy_add(struct ew_gpu_busy_list *busy, const struct ew_gpu_interval
         return;
     }
     uint32_t from = first_after(busy, merged.start_ns), to = from;
+    if (busy->count - from > MOVES_MAX - busy->moves) {
+        busy->late_ns += merged.end_ns - merged.start_ns;
+        return;
+    }
+    busy->moves += busy->count - from;
     uint64_t cursor_ns = merged.start_ns, end_ns = merged.end_ns;
     if (from > 0 && busy->list[from - 1].end_ns >= merged.start_ns)
         to = --from;

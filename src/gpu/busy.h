@@ -14,6 +14,7 @@ struct ew_gpu_interval {
 struct ew_gpu_busy_list {
     struct ew_gpu_interval *list; /* apart from each other, in order */
     uint32_t count, size;
+    uint32_t moves;        /* of intervals since the last forget */
     uint64_t forgotten_ns; /* what was before is no longer known */
     uint64_t busy_ns;
     /* Between two intervals the GPU was idle, and the second was not launched yet. */

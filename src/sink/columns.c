@@ -33,6 +33,10 @@ static const struct {
     {EW_F_METRIC(io_write_bytes), 8, 0, "WRITE"},
     {EW_F_METRIC(threads), 4, 0, "THR"},
     {EW_F_METRIC(exit_code), 4, 0, "EXIT"},
+    {EW_F_METRIC(gpu_ns), 8, 0, "GPU"},
+    {EW_F_METRIC(gpu_memory_bytes), 8, 0, "GPU-MEM"},
+    {EW_F_METRIC(npu_ns), 8, 0, "NPU"},
+    {EW_F_METRIC(energy_uj), 8, 0, "ENERGY"},
 };
 
 static bool is_text(uint32_t field)
@@ -71,6 +75,12 @@ static bool ends_with(const char *name, const char *end)
     return len >= end_len && memcmp(name + len - end_len, end, end_len) == 0;
 }
 
+void ew_column_put_joules(struct ew_buf *out, uint64_t energy_uj)
+{
+    (void)ew_buf_fixed(out, (double)energy_uj / 1e6, energy_uj < 10000000 ? 3 : 1);
+    ew_buf_text(out, " J");
+}
+
 static void put_u64(struct ew_buf *out, uint32_t field, uint64_t value, ew_utc_offset utc_offset)
 {
     const char *name = ew_field_name(field);
@@ -82,6 +92,8 @@ static void put_u64(struct ew_buf *out, uint32_t field, uint64_t value, ew_utc_o
         ew_units_ns(out, value);
     else if (ends_with(name, "_bytes"))
         ew_units_bytes(out, value);
+    else if (ends_with(name, "_uj"))
+        ew_column_put_joules(out, value);
     else if (field < EW_WHICH_COUNT)
         ew_buf_u64(out, value);
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Formats a reading of a device as JSON. Tables and CSV have no rows for it. */
+/* Formats a reading of a device as JSON. Tables have a line for it (table.c), CSV has none. */
 #include "sink/device.h"
 
 #include "sink/json.h"

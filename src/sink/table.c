@@ -8,14 +8,26 @@
  */
 #include "sink/sink.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/units.h"
 #include "sink/columns.h"
 #include "sink/fields.h"
 #include "sink/report.h"
 
-enum { ROWS_MAX = 4096 };
+enum { ROWS_MAX = 4096, DEVICES_MAX = 64 };
+
+/* The latest reading of a device, and its energy since the block began. */
+struct device_line {
+    uint32_t kind, index;
+    char driver[32], id[64], name[64];
+    struct etwatch_metric_set has;
+    double util_percent, power_watts, temperature_celsius, clock_mhz;
+    uint64_t memory_used_bytes, memory_total_bytes, energy_uj;
+    bool new_since_block;
+};
 
 struct table {
     struct etwatch_sink base;
@@ -30,6 +42,9 @@ struct table {
     bool anything_shown;
     bool polled;              /* the samples of this block were */
     struct ew_report *report; /* of a recording; NULL: none */
+    bool default_columns;
+    struct device_line *devices; /* NULL: none yet */
+    uint32_t device_count;
 };
 
 static const uint16_t default_columns[] = {
@@ -49,6 +64,17 @@ static const uint16_t default_columns[] = {
     EW_F_METRIC(threads),
 };
 
+/* Of these those that are measured, which the meta object says, and their headings as estimates. */
+static const struct {
+    uint32_t metric;
+    const char *estimate;
+} device_columns[] = {
+    {ETWATCH_M_gpu_ns, "~GPU"},
+    {ETWATCH_M_gpu_memory_bytes, "~GPU-MEM"},
+    {ETWATCH_M_npu_ns, "~NPU"},
+    {ETWATCH_M_energy_uj, "~ENERGY"},
+};
+
 static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *options,
                 struct ew_error *err)
 {
@@ -57,6 +83,7 @@ static int init(struct etwatch_sink *sink, const struct etwatch_sink_options *op
     if (sink->column_count == 0) {
         memcpy(sink->columns, default_columns, sizeof default_columns);
         sink->column_count = sizeof default_columns / sizeof default_columns[0];
+        self->default_columns = true;
     }
     for (uint32_t i = 0; i < sink->column_count; i++)
         self->columns[i] = ew_column_for(sink->columns[i]);
@@ -71,7 +98,130 @@ static void done(struct etwatch_sink *sink)
 {
     ew_rollup_done(&((struct table *)sink)->rollup);
     ew_report_free(((struct table *)sink)->report);
+    ew_free(((struct table *)sink)->devices);
 }
+
+static void put_meta(struct etwatch_sink *sink, const struct etwatch_meta *meta)
+{
+    struct table *self = (struct table *)sink;
+    for (size_t i = 0; i < sizeof device_columns / sizeof device_columns[0]; i++) {
+        uint32_t metric = device_columns[i].metric, at = sink->column_count;
+        if (!self->default_columns || !etwatch_metric_set_has(&meta->available, metric))
+            continue;
+        sink->columns[at] = (uint16_t)(EW_WHICH_COUNT + metric);
+        self->columns[at] = ew_column_for(sink->columns[at]);
+        if (etwatch_metric_set_has(&meta->estimated, metric))
+            self->columns[at].heading = device_columns[i].estimate;
+        sink->column_count++;
+    }
+    self->default_columns = false; /* once, if there are several */
+}
+
+/* -------------------------------------------------------------------------- devices */
+
+static struct device_line *device_line_of(struct table *self, const struct etwatch_device *device)
+{
+    const char *id = device->id != NULL ? device->id : "";
+    for (uint32_t i = 0; i < self->device_count; i++)
+        if (self->devices[i].kind == device->kind && self->devices[i].index == device->index &&
+            strncmp(self->devices[i].driver, device->driver, sizeof self->devices->driver - 1) ==
+                0 &&
+            strncmp(self->devices[i].id, id, sizeof self->devices->id - 1) == 0)
+            return &self->devices[i];
+    if (self->devices == NULL)
+        self->devices = ew_calloc(DEVICES_MAX, sizeof *self->devices);
+    if (self->devices == NULL || self->device_count == DEVICES_MAX)
+        return NULL;
+    struct device_line *line = &self->devices[self->device_count++];
+    *line = (struct device_line){.kind = device->kind, .index = device->index};
+    (void)snprintf(line->driver, sizeof line->driver, "%s", device->driver);
+    (void)snprintf(line->id, sizeof line->id, "%s", id);
+    return line;
+}
+
+static void put_device(struct etwatch_sink *sink, const struct etwatch_device *device)
+{
+    struct table *self = (struct table *)sink;
+    if ((device->flags & ETWATCH_DEVICE_PROBLEM) != 0)
+        return; /* the program prints it */
+    struct device_line *line = device_line_of(self, device);
+    if (line == NULL)
+        return;
+    (void)snprintf(line->name, sizeof line->name, "%s", device->name != NULL ? device->name : "");
+    line->energy_uj += etwatch_device_has(device, ETWATCH_D_energy_uj) ? device->energy_uj : 0;
+    bool energy = line->new_since_block && etwatch_metric_set_has(&line->has, ETWATCH_D_energy_uj);
+    line->has = device->has;
+    if (energy)
+        etwatch_metric_set_add(&line->has, ETWATCH_D_energy_uj);
+    line->util_percent = device->util_percent;
+    line->power_watts = device->power_watts;
+    line->temperature_celsius = device->temperature_celsius;
+    line->clock_mhz = device->clock_mhz;
+    line->memory_used_bytes = device->memory_used_bytes;
+    line->memory_total_bytes = device->memory_total_bytes;
+    line->new_since_block = true;
+}
+
+static void put_part(struct ew_buf *out, const char **separator)
+{
+    ew_buf_text(out, *separator);
+    *separator = ", ";
+}
+
+static void put_number(struct ew_buf *out, const struct device_line *line, uint32_t metric,
+                       double value, const char *unit, const char **separator)
+{
+    if (!etwatch_metric_set_has(&line->has, metric))
+        return;
+    put_part(out, separator);
+    (void)ew_buf_fixed(out, value, metric == ETWATCH_D_power_watts ? 1 : 0);
+    ew_buf_text(out, unit);
+}
+
+/* gpu 00000000:41:00.0 NVIDIA H200: 40 %, 2.15 GB of 151 GB, 47 C, 1980 MHz, 200.0 W, 199.8 J */
+static void put_device_line(struct ew_buf *out, const struct device_line *line)
+{
+    const char *kind = etwatch_device_kind_name(line->kind), *separator = ": ";
+    ew_buf_text(out, kind != NULL ? kind : "device");
+    ew_buf_char(out, ' ');
+    (void)ew_buf_screen(out, line->id, strlen(line->id), 60);
+    if (line->name[0] != '\0') {
+        ew_buf_char(out, ' ');
+        (void)ew_buf_screen(out, line->name, strlen(line->name), 60);
+    }
+    put_number(out, line, ETWATCH_D_util_percent, line->util_percent, " %", &separator);
+    if (etwatch_metric_set_has(&line->has, ETWATCH_D_memory_used_bytes)) {
+        put_part(out, &separator);
+        ew_units_bytes(out, line->memory_used_bytes);
+        if (etwatch_metric_set_has(&line->has, ETWATCH_D_memory_total_bytes)) {
+            ew_buf_text(out, " of ");
+            ew_units_bytes(out, line->memory_total_bytes);
+        }
+    }
+    put_number(out, line, ETWATCH_D_temperature_celsius, line->temperature_celsius, " C",
+               &separator);
+    put_number(out, line, ETWATCH_D_clock_mhz, line->clock_mhz, " MHz", &separator);
+    put_number(out, line, ETWATCH_D_power_watts, line->power_watts, " W", &separator);
+    if (etwatch_metric_set_has(&line->has, ETWATCH_D_energy_uj)) {
+        put_part(out, &separator);
+        ew_column_put_joules(out, line->energy_uj);
+    }
+    ew_buf_text(out, separator[0] == ':' ? ": unknown\n" : "\n");
+}
+
+/* Of devices that were read since the last block. */
+static void put_device_lines(struct table *self, struct ew_buf *out)
+{
+    for (uint32_t i = 0; i < self->device_count; i++) {
+        struct device_line *line = &self->devices[i];
+        if (line->new_since_block)
+            put_device_line(out, line);
+        line->new_since_block = false;
+        line->energy_uj = 0;
+    }
+}
+
+/* --------------------------------------------------------------------------- blocks */
 
 static void put_block_title(struct table *self, struct ew_buf *out, uint64_t wall_ns)
 {
@@ -117,6 +267,7 @@ static void end_block(struct table *self, uint64_t wall_ns)
             sink->out.error = rc;
         ew_grid_done(&grid);
         put_rest(&self->rollup, &sink->out);
+        put_device_lines(self, &sink->out);
         self->anything_shown = true;
     }
     if (self->rollup.error != 0)
@@ -331,7 +482,9 @@ const struct ew_sink_ops ew_sink_table = {
     .size = sizeof(struct table),
     .init = init,
     .done = done,
+    .meta = put_meta,
     .sample = put_sample,
+    .device = put_device,
     .window = put_window,
     .loss = put_loss,
     .stats = put_stats,

@@ -185,6 +185,30 @@ def a_gpu_has_figures_and_its_processes_have_memory_and_an_estimated_time():
 
 
 @test
+def the_table_has_columns_and_a_line_for_devices_only_where_they_are_read():
+    with temp_dir() as root:
+        run_gpu(root, "util 0\n", seconds=0.1)  # skips without the fake driver
+        control = os.path.join(root, "control")
+        child = start(["-c", "while True: pass"], program=sys.executable)
+        try:
+            write(control, f"util 40\nwatts 200\npid {child.pid} 512 30\n")
+            done = run(["stat", "-p", str(child.pid), "--source", "poll", "--duration", "2", "--gpu", "--energy", "--sys-root", root,
+                        "--nvml-library", os.path.join(BUILD, "tests", "libfakenvml.so")],
+                       env={**os.environ, "FAKE_NVML": control})
+            none = run(["stat", "-p", str(child.pid), "--source", "poll", "--duration", "1", "--gpu", "--energy", "--sys-root", root,
+                        "--nvml-library", "none"])
+        finally:
+            child.kill()
+            child.wait()
+        check_eq((done.code, none.code), (0, 0), done.err + none.err)
+        check_in("~GPU   GPU-MEM   ~ENERGY", done.out)
+        check(re.search(r"^ *%d .* \S+ m?s +512 MB +\d+\.\d J$" % child.pid, done.out, re.M), done.out)
+        check(re.search(r"^gpu 00000000:41:00\.0 NVIDIA Fake 0: 40 %, 2\.00 GB of 141 GB, 47 C, 1980 MHz, 200\.0 W, \d+\.\d J$",
+                        done.out, re.M), done.out)
+        check("GPU" not in none.out and "gpu" not in none.out, none.out)
+
+
+@test
 def energy_that_cannot_be_attributed_is_unknown_and_not_zero():
     with temp_dir() as root:
         _, objects = run_gpu(root, "util 40\nuse 3\npid PID 512 30\npid 1 100 5\n", ("--gpu", "--energy"), 2)

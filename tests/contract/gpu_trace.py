@@ -129,6 +129,32 @@ def forks_and_repeated_injections_do_no_harm():
 
 
 @test
+def a_process_that_runs_another_program_has_the_records_of_both():
+    done, objects, said = trace(("init", "launch:k:500:1:4", "sync", "sleep:400", "exec", "init", "launch:k:500:1:6", "sync"))
+    check_eq((done.code, [o["kernels"] for o in said]), (0, [4, 6]), done.err)
+    processes = of_type(objects, "gpu_process")
+    check_eq({o["pid"] for o in processes}, {said[0]["pid"]}, "processes")
+    check_eq(sorted((o["kernels"], o["state"], o["complete"]) for o in processes), [(4, "cut", False), (6, "closed", True)])
+
+
+@test
+def the_library_stays_when_a_program_closes_it():
+    done, objects, said = trace(("init", "launch:k:500:1:4", "sync", "close", "sleep:200", "launch:k:500:1:4", "sync"))
+    check_eq((done.code, said[0]["kernels"]), (0, 8), done.err)
+    check_eq([(o["kernels"], o["state"]) for o in of_type(objects, "gpu_process")], [(8, "closed")])
+
+
+@test
+def records_that_do_not_fit_are_counted_and_the_program_goes_on():
+    done, objects, said = trace(("init", *["launch:k:1:1:60000", "sync"] * 4))
+    check_eq((done.code, said[0]["kernels"]), (0, 240000), done.err)
+    process = of_type(objects, "gpu_process")[0]
+    # A kernel and its launch are a record each, and so is each wait.
+    missing = 2 * 240000 + 4 - process["kernels"] - process["launches"] - process["waits"]
+    check_eq((process["state"], process["complete"], process["lost"]), ("closed", missing == 0, missing), str(process))
+
+
+@test
 def a_cupti_that_hangs_does_not_hang_the_program_for_long():
     done, objects, said = trace(("init", "launch:k:500:1:4", "sync"), cupti="block=60000")
     check_eq((done.code, said[0]["kernels"]), (0, 4), done.err)

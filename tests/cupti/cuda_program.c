@@ -12,6 +12,8 @@
  *   sleep:MS                   the GPU waits for the CPU
  *   range:NAME / end           an NVTX range
  *   fork                       a child that exits normally
+ *   exec                       the process runs this program again, with the remaining steps
+ *   close                      the injected library is closed as often as it was opened
  *   again                      the driver calls the injected library a second time
  *   span:NAME / done           a span of etwatch; "done" prints its time of waiting for the GPU
  *   thread                     the remaining steps run on another thread
@@ -40,6 +42,8 @@ enum { LAUNCH_CALL = 211, COPY_CALL = 41, SET_CALL = 51, SYNC_CALL = 165, VERSIO
 static struct {
     uint64_t stream_end[STREAMS];
     uint32_t correlation, marker, ranges[16], range_count;
+    char *path;
+    void *injected;
     uint64_t kernels, kernel_ns, copied, wait_ns, idle_ns, last_end;
     fake_operation_fn operation;
     fake_call_fn call;
@@ -80,6 +84,7 @@ static void inject(void)
     memcpy(&initialize, &function, sizeof initialize);
     if (path != NULL && (initialize == NULL || initialize() != 1))
         fprintf(stderr, "the injected library failed: %s\n", initialize == NULL ? dlerror() : "");
+    own.injected = library;
     find("fake_cupti_operation", &own.operation);
     find("fake_cupti_call", &own.call);
     find("fake_cupti_marker", &own.mark);
@@ -199,6 +204,9 @@ static void step(char *text)
         span(NULL);
     else if (strcmp(text, "end") == 0 && own.mark != NULL)
         own.mark(own.ranges[--own.range_count % 16], 4, NULL);
+    else if (strcmp(text, "close") == 0)
+        for (int i = 0; i < 8 && own.injected != NULL; i++)
+            (void)dlclose(own.injected);
     else if (strcmp(text, "kill") == 0)
         raise(SIGKILL);
     else if (strcmp(text, "fork") == 0) {
@@ -233,6 +241,12 @@ static void *run(void *arg)
             report();
             _exit((int)strtol(*steps + 5, NULL, 10));
         }
+        if (strcmp(*steps, "exec") == 0) {
+            report();
+            *steps = own.path;
+            execv(own.path, steps);
+            _exit(127);
+        }
         step(*steps);
     }
     report();
@@ -242,6 +256,7 @@ static void *run(void *arg)
 int main(int argc, char **argv)
 {
     (void)argc;
+    own.path = argv[0];
     run(argv + 1);
     return 0;
 }

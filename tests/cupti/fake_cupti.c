@@ -291,6 +291,8 @@ void fake_cupti_operation(const struct fake_operation *operation)
     pthread_mutex_lock(&own.lock);
     if (own.pending_count < PENDING)
         own.pending[own.pending_count++] = *operation;
+    else
+        own.dropped += own.enabled[operation->kind % KINDS];
     pthread_mutex_unlock(&own.lock);
 }
 

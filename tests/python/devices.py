@@ -23,7 +23,7 @@ def a_gpu_monitor_has_a_dict_per_device():
     check(monitor is not None, "no monitor")
     device, = monitor.get_metrics()
     check_eq((device["gpu_util"], device["mem_util"], device["mem_used_mb"], device["mem_total_mb"], device["temperature"],
-              device["power_watts"]), (0, 7, 2048, 141 * 1024, 47, 100))
+              device["power_watts"], device["encoder_util"], device["decoder_util"]), (0, 7, 2048, 141 * 1024, 47, 100, 0, 0))
 
 
 @test
