@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """etwatch serve over real connections: what it answers, what it refuses, what it may do."""
-import collections
 import contextlib
 import http.client
 import json
@@ -184,11 +183,15 @@ def answers(connections, enough, seconds=40):
 
 
 def is_open(connection):
+    """Whether the server has not closed it."""
+    connection.setblocking(False)
     try:
-        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        while connection.recv(65536):
+            continue
+        return False
     except BlockingIOError:
         return True
-    except ConnectionError:
+    except OSError:
         return False
 
 
@@ -254,11 +257,6 @@ def one_address_cannot_take_every_place_of_an_open_server():
 @test
 def connections_streams_requests_and_silence_are_limited():
     server = serve("--hz", "1")
-    drip = contextlib.ExitStack()
-    dripped = drip.enter_context(dripping(server, 1))[0]
-    silent = socket.create_connection((server.address, server.port), timeout=60)
-    silent.sendall(b"GET /hea")
-    begun = time.monotonic()
     get = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     streams = connect(server, get % b"/api/v1/stream", 210)
     got = answers(streams, 210)
@@ -268,13 +266,20 @@ def connections_streams_requests_and_silence_are_limited():
         connection.close()
     wait_for("an answer after the streams", lambda: server.get("/healthz")[0] == 200)
     many = connect(server, get % b"/healthz", 300)
-    # The silent one and the dripping one have a place too. More than 254 would wait until idle connections are closed.
-    got = collections.Counter(answers(many, 230))
-    # Streams that the server has not yet seen closing take places too, and an idle connection gives its place to a new one.
-    check(got[b"HTTP/1.1 200 OK"] > 0, f"connections: {got}")
-    check(sum(is_open(connection) for connection in many) <= 256, "connections that are open at once")
+    # An idle connection gives its place to a new one, so that on a slow machine all may get an answer: what is limited is how
+    # many are open. Streams that the server has not yet seen closing take places too.
+    answered = [c for c, line in zip(many, answers(many, 230)) if line == b"HTTP/1.1 200 OK"]
+    still = sum(is_open(connection) for connection in answered)
+    check(0 < len(answered) and still <= 256, f"{len(answered)} connections were answered, {still} of them are open")
     for connection in many:
         connection.close()
+    # After the crowd, which pushes out those that have waited longest.
+    wait_for("places", lambda: server.get("/healthz")[0] == 200)
+    drip = contextlib.ExitStack()
+    dripped = drip.enter_context(dripping(server, 1))[0]
+    silent = socket.create_connection((server.address, server.port), timeout=60)
+    silent.sendall(b"GET /hea")
+    begun = time.monotonic()
     # Far more than 500 a second, whatever the speed of this machine: in one piece. /healthz has no limit.
     wait_for("an answer after the connections", lambda: server.raw(get % b"/healthz", wait_s=1).startswith(b"HTTP/1.1 200"))
     # The connection ends at the first that is refused; its 429 may be lost with the rest that was not read.
