@@ -63,17 +63,17 @@ static int64_t read_program(void *ctx, uint64_t offset, void *bytes, size_t size
     return (int64_t)size;
 }
 
-static bool identify(struct program *p, struct ew_image_identity *identity)
+static bool identify(struct program *p, struct ew_etl_image_identity *identity)
 {
     const struct ew_image_source source = {.ctx = p, .read = read_program};
-    return ew_image_identity_read(&source, identity);
+    return ew_etl_image_identity_read(&source, identity);
 }
 
 TEST(the_identity_of_a_program_file_is_read)
 {
     for (int wide = 0; wide < 2; wide++) {
         static struct program p;
-        struct ew_image_identity identity;
+        struct ew_etl_image_identity identity;
         test_row(wide ? "64 bits" : "32 bits");
         make_program(&p, wide != 0, 0x12345678, "C:\\build\\app.pdb");
         CHECK(identify(&p, &identity));
@@ -95,7 +95,7 @@ TEST(the_identity_of_a_program_file_is_read)
 TEST(a_damaged_program_file_is_no_program_file_or_has_no_symbols)
 {
     static struct program whole, p;
-    struct ew_image_identity identity;
+    struct ew_etl_image_identity identity;
     make_program(&whole, true, 1, "app.pdb");
     for (size_t size = 0; size < PE_BYTES; size++) {
         p = whole;
@@ -118,7 +118,7 @@ TEST(a_damaged_program_file_is_no_program_file_or_has_no_symbols)
 
 enum { IMAGES = 60, BUFFER = 4096, CPUS = 2, TID = 77, PID = 4242, OTHER_EVENTS = 30 };
 
-static bool made_identity(void *ctx, const char *path, struct ew_image_identity *ret)
+static bool made_identity(void *ctx, const char *path, struct ew_etl_image_identity *ret)
 {
     unsigned *calls = ctx;
     unsigned number;
@@ -194,7 +194,7 @@ static int merge(const char *path, unsigned *calls, struct ew_image_merge *resul
 {
     const struct ew_image_files files = {.ctx = calls, .identity = made_identity};
     *calls = 0;
-    return ew_image_merge_file(path, &files, result);
+    return ew_etl_image_merge_file(path, &files, result);
 }
 
 TEST(identities_stand_before_the_events_of_their_images)
@@ -333,7 +333,7 @@ TEST(a_recording_that_cannot_be_merged_is_unchanged)
 TEST(program_files_of_this_machine_are_found_by_their_kernel_names)
 {
     static struct program p;
-    struct ew_image_identity identity;
+    struct ew_etl_image_identity identity;
     char name[400], folder[320], path[340];
     make_program(&p, true, 5, "app.pdb");
     test_folder(folder, sizeof folder);
@@ -369,7 +369,7 @@ struct real {
     uint64_t t_raw;
 };
 
-static bool real_identity(void *ctx, const char *path, struct ew_image_identity *ret)
+static bool real_identity(void *ctx, const char *path, struct ew_etl_image_identity *ret)
 {
     const struct real *real = ctx;
     (void)path;

@@ -41,7 +41,7 @@ static bool read_exactly(const struct ew_image_source *source, uint64_t offset, 
     return source->read(source->ctx, offset, bytes, size) == (int64_t)size;
 }
 
-static bool read_headers(struct ew_bytes *nt, struct ew_image_identity *identity,
+static bool read_headers(struct ew_bytes *nt, struct ew_etl_image_identity *identity,
                          struct headers *ret)
 {
     struct ew_bytes optional;
@@ -91,7 +91,7 @@ static uint64_t offset_of(const struct headers *headers, uint32_t rva)
 }
 
 static bool read_codeview(const struct ew_image_source *source, uint32_t offset, uint32_t size,
-                          struct ew_image_identity *identity)
+                          struct ew_etl_image_identity *identity)
 {
     uint8_t bytes[CODEVIEW_BYTES + sizeof identity->pdb];
     struct ew_bytes at;
@@ -113,7 +113,7 @@ static bool read_codeview(const struct ew_image_source *source, uint32_t offset,
 }
 
 static bool read_debug(const struct ew_image_source *source, const struct headers *headers,
-                       struct ew_image_identity *identity)
+                       struct ew_etl_image_identity *identity)
 {
     uint8_t bytes[DEBUG_ENTRIES_MAX * DEBUG_ENTRY_BYTES];
     size_t size = headers->debug_bytes < sizeof bytes ? headers->debug_bytes : sizeof bytes;
@@ -133,8 +133,8 @@ static bool read_debug(const struct ew_image_source *source, const struct header
     return false;
 }
 
-bool ew_image_identity_read(const struct ew_image_source *source,
-                            struct ew_image_identity *ret_identity)
+bool ew_etl_image_identity_read(const struct ew_image_source *source,
+                                struct ew_etl_image_identity *ret_identity)
 {
     uint8_t dos[DOS_BYTES], bytes[NT_BYTES];
     struct headers headers;
@@ -155,7 +155,7 @@ static int64_t read_file(void *ctx, uint64_t offset, void *bytes, size_t size)
     return ew_os_file_read(ctx, offset, bytes, size);
 }
 
-bool ew_image_identity_open(const char *path, struct ew_image_identity *ret_identity)
+bool ew_etl_image_identity_open(const char *path, struct ew_etl_image_identity *ret_identity)
 {
     struct ew_os_file *file;
     uint64_t bytes;
@@ -163,7 +163,7 @@ bool ew_image_identity_open(const char *path, struct ew_image_identity *ret_iden
     if (ew_os_file_open(path, &file, &bytes, &os_code) != 0)
         return false;
     const struct ew_image_source source = {.ctx = file, .read = read_file};
-    bool known = ew_image_identity_read(&source, ret_identity);
+    bool known = ew_etl_image_identity_read(&source, ret_identity);
     ew_os_file_close(file);
     return known;
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ew_image_identity {
+struct ew_etl_image_identity {
     uint64_t image_bytes; /* SizeOfImage */
     uint32_t timestamp;
     bool has_pdb; /* the rest is valid */
@@ -27,9 +27,9 @@ struct ew_image_source {
 };
 
 /* False: not a program file, or it cannot be read. */
-bool ew_image_identity_read(const struct ew_image_source *source,
-                            struct ew_image_identity *ret_identity);
+bool ew_etl_image_identity_read(const struct ew_image_source *source,
+                                struct ew_etl_image_identity *ret_identity);
 /* The same of a file by its path. */
-bool ew_image_identity_open(const char *path, struct ew_image_identity *ret_identity);
+bool ew_etl_image_identity_open(const char *path, struct ew_etl_image_identity *ret_identity);
 
 #endif

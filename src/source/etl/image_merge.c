@@ -55,7 +55,7 @@ static const uint8_t image_id_guid[16] = {0xd7, 0x75, 0xe6, 0xb3, 0x54, 0x25, 0x
 
 struct known_file {
     bool readable;
-    struct ew_image_identity identity;
+    struct ew_etl_image_identity identity;
     char path[];
 };
 
@@ -117,7 +117,7 @@ static struct known_file *make_known(struct merge *m, const char *path)
 }
 
 /* NULL: its identity is unknown. */
-static const struct ew_image_identity *identity_of(struct merge *m, const char *path)
+static const struct ew_etl_image_identity *identity_of(struct merge *m, const char *path)
 {
     uint64_t hash = ew_hash_seed();
     for (const char *at = path; *at != '\0'; at++)
@@ -212,7 +212,7 @@ static size_t make_ids(struct merge *m, const struct ew_record *record, uint8_t 
     if (!read_image(record, &image))
         return 0;
     m->result->events += m->out == NULL;
-    const struct ew_image_identity *identity = identity_of(m, image.path);
+    const struct ew_etl_image_identity *identity = identity_of(m, image.path);
     /* Otherwise another file has its place by now. Sizes in memory are whole pages. */
     if (identity == NULL || pages(identity->image_bytes) != pages(image.bytes) ||
         (image.timestamp != 0 && image.timestamp != identity->timestamp))
@@ -458,15 +458,16 @@ static int run(struct merge *m, const char *path)
     return write_file(m, path);
 }
 
-static bool local_identity(void *ctx, const char *path, struct ew_image_identity *ret_identity)
+static bool local_identity(void *ctx, const char *path, struct ew_etl_image_identity *ret_identity)
 {
     char name[PATH_BYTES + 64];
     (void)ctx;
-    return ew_os_kernel_path(path, name, sizeof name) && ew_image_identity_open(name, ret_identity);
+    return ew_os_kernel_path(path, name, sizeof name) &&
+           ew_etl_image_identity_open(name, ret_identity);
 }
 
-int ew_image_merge_file(const char *path, const struct ew_image_files *files,
-                        struct ew_image_merge *ret_merge)
+int ew_etl_image_merge_file(const char *path, const struct ew_image_files *files,
+                            struct ew_image_merge *ret_merge)
 {
     static const struct ew_image_files local = {.identity = local_identity};
     struct merge m = {.files = files != NULL ? files : &local, .result = ret_merge};

@@ -24,7 +24,7 @@ struct ew_image_merge {
 /* The identity of the file that the kernel names path. False: unknown. */
 struct ew_image_files {
     void *ctx;
-    bool (*identity)(void *ctx, const char *path, struct ew_image_identity *ret_identity);
+    bool (*identity)(void *ctx, const char *path, struct ew_etl_image_identity *ret_identity);
 };
 
 /*
@@ -33,7 +33,7 @@ struct ew_image_files {
  * ETWATCH_ELIMIT if it is larger than 4 GiB, ETWATCH_ENOMEM, or ETWATCH_EOS. The recording is
  * unchanged after an error.
  */
-int ew_image_merge_file(const char *path, const struct ew_image_files *files,
-                        struct ew_image_merge *ret_merge);
+int ew_etl_image_merge_file(const char *path, const struct ew_image_files *files,
+                            struct ew_image_merge *ret_merge);
 
 #endif

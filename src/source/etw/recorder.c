@@ -145,7 +145,7 @@ int etwatch_recorder_stop(struct etwatch_recorder *recorder)
         (void)ew_etw_session_halt(recorder->session);
         recorder->stopped_ns = recorder->api->now_ns(recorder->api->ctx);
         /* Without them the recording is still complete. */
-        (void)ew_image_merge_file(recorder->path, NULL, &merged);
+        (void)ew_etl_image_merge_file(recorder->path, NULL, &merged);
     }
     return 0;
 }
