@@ -228,16 +228,16 @@ static bool plain_json(unsigned char c)
 
 #define EACH(byte) ((uint64_t)0x0101010101010101u * (byte))
 
-/* True if all eight bytes are plain: no high bit, not below 0x20, not 0x7F, a quote or a backslash.
- * A borrow between bytes may reject a plain block, but never accept a mixed one. */
-static bool plain_block(const char *text)
+/* True if all eight bytes are plain: no high bit, not below 0x20, not 0x7F, a quote or `special`. A
+ * borrow between bytes may reject a plain block, but never accept a mixed one. */
+static inline bool plain_block(const char *text, unsigned char special)
 {
-    uint64_t block, quote, backslash;
+    uint64_t block, quote, other;
     memcpy(&block, text, sizeof block);
     quote = block ^ EACH('"');
-    backslash = block ^ EACH('\\');
-    uint64_t odd = block | (block + EACH(1)) | (block - EACH(0x20)) | (quote - EACH(1)) |
-                   (backslash - EACH(1));
+    other = block ^ EACH(special);
+    uint64_t odd =
+        block | (block + EACH(1)) | (block - EACH(0x20)) | (quote - EACH(1)) | (other - EACH(1));
     return (odd & EACH(0x80)) == 0;
 }
 
@@ -275,7 +275,7 @@ char *ew_raw_json_string(char *at, const char *text, size_t len)
 {
     *at++ = '"';
     for (size_t i = 0; i < len;) {
-        while (len - i >= 8 && plain_block(text + i)) {
+        while (len - i >= 8 && plain_block(text + i, '\\')) {
             memcpy(at, text + i, 8);
             at += 8;
             i += 8;
@@ -316,8 +316,15 @@ static int csv_class(const char *text, size_t len)
         return CSV_QUOTED; /* "" is an empty text; an empty field is an unknown value */
     if (text[0] == ' ' || text[len - 1] == ' ')
         return CSV_QUOTED;
-    for (size_t i = 0; i < len; i++) {
+    size_t plain = 0;
+    while (len - plain >= 8 && plain_block(text + plain, ','))
+        plain += 8;
+    if (len >= 8 && plain_block(text + len - 8, ',') && len - plain <= 8)
+        return CSV_PLAIN;
+    for (size_t i = plain; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
+        if (c >= 'a' && c <= 'z')
+            continue;
         if (c == ',' || c == '"' || c == '\n' || c == '\r')
             return CSV_QUOTED;
         if (c >= 0x7F || c < 0x20)
@@ -341,8 +348,19 @@ static bool is_number(const char *text, size_t len)
 /* A spreadsheet takes a cell that begins like this for a formula, which can start programs. */
 static bool is_formula(const char *text, size_t len)
 {
-    return len > 1 && strchr("=+-@\t\r", text[0]) != NULL && text[0] != '\0' &&
-           !is_number(text, len);
+    if (len < 2)
+        return false;
+    switch (text[0]) {
+    case '=':
+    case '+':
+    case '-':
+    case '@':
+    case '\t':
+    case '\r':
+        return !is_number(text, len);
+    default:
+        return false;
+    }
 }
 
 static void csv_escape(struct ew_buf *buf, uint32_t code)

@@ -199,6 +199,34 @@ TEST(csv_fields_are_quoted_only_when_necessary)
     check_texts(ew_buf_csv_field, rows, sizeof rows / sizeof rows[0]);
 }
 
+/* Fields are examined in blocks of eight bytes. */
+TEST(csv_fields_of_every_length_are_examined_whole)
+{
+    static const struct {
+        char byte;
+        const char *quote, *want; /* around the field, and instead of the byte */
+    } rows[] = {{',', "\"", ","},      {'"', "\"", "\"\""},   {'\n', "\"", "\n"},
+                {'\033', "", "\\x1b"}, {'\x7f', "", "\\x7f"}, {'z', "", "z"}};
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        for (size_t len = 1; len <= 33; len++) {
+            for (size_t at = 0; at < len; at++) {
+                char text[40], want[80];
+                struct ew_buf buf;
+                memset(text, 'K', sizeof text);
+                text[at] = rows[r].byte;
+                (void)snprintf(want, sizeof want, "%s%.*s%s%.*s%s", rows[r].quote, (int)at,
+                               "KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK", rows[r].want,
+                               (int)(len - at - 1), "KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK",
+                               rows[r].quote);
+                ew_buf_init(&buf, 0, NULL, NULL);
+                ew_buf_csv_field(&buf, text, len);
+                CHECK_EQ_STR(content(&buf), want);
+                ew_buf_done(&buf);
+            }
+        }
+    }
+}
+
 TEST(csv_fields_contain_no_controls_and_no_formulas)
 {
     static const struct text_row rows[] = {
