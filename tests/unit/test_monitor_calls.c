@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <etwatch/device.h>
 #include <etwatch/metrics.h>
 #include <etwatch/session.h>
 
@@ -188,7 +189,7 @@ struct calls {
     struct etwatch_monitor *monitor;
     uint32_t self, other;
     atomic_int done; /* rounds of all calls */
-    atomic_int ends;
+    atomic_int ends, alerts, devices;
     bool in_callback;
 };
 
@@ -250,6 +251,26 @@ static void call_on_samples(void *ctx, const struct etwatch_samples *batch)
     atomic_fetch_add(&calls->done, 1);
 }
 
+static void call_on_alert(void *ctx, const struct etwatch_alert *alert)
+{
+    struct calls *calls = ctx;
+    CHECK_EQ_UINT(alert->metric, ETWATCH_M_rss_bytes);
+    if (calls->monitor == NULL || atomic_load(&calls->alerts) > 0)
+        return;
+    call_in_callback(calls);
+    atomic_fetch_add(&calls->alerts, 1);
+}
+
+static void call_on_devices(void *ctx, const struct etwatch_devices *batch)
+{
+    struct calls *calls = ctx;
+    CHECK(batch->count > 0 && etwatch_device_at(batch, 0)->driver != NULL);
+    if (calls->monitor == NULL || atomic_load(&calls->devices) > 0)
+        return;
+    call_in_callback(calls);
+    atomic_fetch_add(&calls->devices, 1);
+}
+
 static void call_on_end(void *ctx, const struct etwatch_error_info *error)
 {
     struct calls *calls = ctx;
@@ -272,6 +293,12 @@ static void call_in_thread(void *ctx)
     }
 }
 
+static bool all_called(struct calls *calls)
+{
+    return atomic_load(&calls->done) >= 10 && atomic_load(&calls->alerts) > 0 &&
+           atomic_load(&calls->devices) > 0;
+}
+
 TEST(every_function_works_in_callbacks_and_other_threads_as_documented)
 {
     for (int thread = 0; thread < 2; thread++) {
@@ -280,22 +307,31 @@ TEST(every_function_works_in_callbacks_and_other_threads_as_documented)
         config.flags |= ETWATCH_CONFIG_DENSE | ETWATCH_CONFIG_QUEUE | ETWATCH_CONFIG_AGGREGATE;
         config.pids = &calls.self;
         config.pid_count = 1;
+        /* Both are reported once: a condition that always holds, and meters that are not there. */
+        static const char *const alerts[] = {"rss_bytes>1"};
+        config.alerts = alerts;
+        config.alert_count = 1;
+        config.sys_root = "/there/is/no/such/folder";
+        etwatch_metric_set_add(&config.metrics, ETWATCH_METRIC_DEFAULT);
+        etwatch_metric_set_add(&config.metrics, ETWATCH_M_energy_uj);
         struct etwatch_callbacks callbacks = {.size = sizeof callbacks,
                                               .ctx = &calls,
                                               .on_samples = call_on_samples,
+                                              .on_alert = call_on_alert,
+                                              .on_devices = call_on_devices,
                                               .on_end = call_on_end};
         struct etwatch_monitor *monitor = new_monitor(&config, &callbacks);
         calls.other = test_start_busy();
         test_row(thread ? "thread" : "poll");
-        ew_mutex_lock(monitor->lock); /* `calls.monitor` is set before the thread runs */
+        calls.monitor = monitor; /* the first callbacks run inside start and open */
         begin(monitor, thread != 0);
-        calls.monitor = monitor;
-        ew_mutex_unlock(monitor->lock);
         struct ew_thread_handle *other;
         CHECK_EQ_INT(ew_os_thread_start(call_in_thread, &calls, &other), 0);
-        for (int i = 0; i < 1000 && !thread && atomic_load(&calls.done) < 10; i++)
+        for (int i = 0; i < 1000 && !thread && !all_called(&calls); i++)
             CHECK(etwatch_monitor_poll(monitor, 20, NULL) >= 0);
         wait_for(&calls.done, 10);
+        wait_for(&calls.alerts, 1);
+        wait_for(&calls.devices, 1);
         ew_os_thread_join(other);
         atomic_store(&fail_with, ETWATCH_EOS);
         if (!thread)
