@@ -14,7 +14,7 @@ __all__ = ["EnergyMonitor", "GPUMonitor", "NPUMonitor"]
 
 _KINDS = {"gpu": _abi.ETWATCH_DEVICE_GPU, "npu": _abi.ETWATCH_DEVICE_NPU, "energy": _abi.ETWATCH_DEVICE_ENERGY}
 _DOMAINS = ("package", "core", "dram", "gpu")
-_NPU_BACKENDS = {"intel_vpu": "Intel", "amdxdna": "AMD"}  # by driver; the driver of Windows is the same for all vendors
+_NPU_BACKENDS = {"intel_vpu": "Intel", "habanalabs": "Intel", "amdxdna": "AMD", "qaic": "Qualcomm"}  # by driver; the driver of Windows is the same for all vendors
 _NPU_VENDORS = ("Qualcomm", "Intel", "AMD")
 _WAIT_MS = 300  # for the drivers of devices to answer
 _MB = 1024 * 1024
@@ -143,7 +143,7 @@ class NPUMonitor:
 
     backend: Optional[str] = None
     """Intel, AMD, Qualcomm, DirectML (an NPU of Windows with a name that has none of these), or None: there is none that can be
-    read."""
+    read, or it is of another vendor."""
 
     def __init__(self, **options: Optional[str]) -> None:
         self._reader = _Reader("npu", **options)

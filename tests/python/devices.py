@@ -115,6 +115,8 @@ def watched_processes_have_joules_and_others_do_not():
 @cases([
     ("Intel on Linux", "intel_vpu", "Intel NPU", "Intel"),
     ("AMD on Linux", "amdxdna_accel_driver", None, "AMD"),
+    ("Qualcomm on Linux", "qaic", None, "Qualcomm"),
+    ("a vendor without a name for users", "rocket", None, None),
     ("Intel on Windows", "wddm", "Intel(R) AI Boost", "Intel"),
     ("Qualcomm on Windows", "wddm", "Snapdragon(R) X Elite - X1E78100 - Qualcomm(R) Hexagon(TM) NPU", "Qualcomm"),
     ("AMD on Windows", "wddm", "AMD IPU Device", "AMD"),
