@@ -14,6 +14,7 @@ import tempfile
 
 PREPARE_SECONDS = 180
 VERSION = "win10"
+READY = "ready-2"  # another name makes every prefix again
 
 _warm = {}  # build: the program that keeps its Wine warm
 
@@ -68,7 +69,7 @@ def prepare(build):
         return "wine is not installed"
     folder = os.path.join(build, "wine")
     os.makedirs(folder, exist_ok=True)
-    if not os.path.exists(os.path.join(folder, "ready")):
+    if not os.path.exists(os.path.join(folder, READY)):
         shutil.rmtree(os.path.join(folder, "prefix"), ignore_errors=True)
         status, output = _call(build, *launcher(), "wineboot", "-i")
         if status != 0:
@@ -79,7 +80,7 @@ def prepare(build):
               "REG_DWORD", "/d", str(PREPARE_SECONDS * 1000), "/f")
         _call(build, server(), "-k")  # the service manager reads it when it starts
         _call(build, server(), "-w")
-        with open(os.path.join(folder, "ready"), "w", encoding="utf-8") as file:
+        with open(os.path.join(folder, READY), "w", encoding="utf-8") as file:
             file.write(VERSION + "\n")
     # Wine ends its services with the last program and restarts them with the next, which takes a second and passes
     # that program's output to them: this program stays until our end of its input is closed.

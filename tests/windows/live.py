@@ -158,6 +158,21 @@ def a_batch_file_gets_its_arguments_and_none_is_a_command():
 
 
 @test
+def arguments_reach_a_program_behind_a_batch_file():
+    # Not a percent sign: the cmd of Wine expands it (tests/unit/test_quote.c has what Windows gets).
+    given = ["plain", "two words", "a&b|c", "^x^", "!x!", "<in", ">out", 'say "hi"', '"&echo broken', "end\\", "C:\\a b\\", "",
+             "(x)", "a=b;c,d", "Größe 漢"]
+    with temp_dir() as folder:
+        path = os.path.join(folder, "forward.cmd")
+        with open(path, "w", encoding="ascii") as file:
+            file.write('@"Z:' + workloads().replace("/", "\\") + '" args %*\r\n@exit /b 7\r\n')
+        result = wine(["run", "--source", "poll", "--json", "-q", "-o", os.path.join(folder, "x.jsonl"), "--", path, *given])
+        check_eq(result.code, 7, f"exit code ({result.err})")
+        check_eq(result.out.splitlines(), given, "arguments")
+        check_eq(sorted(os.listdir(folder)), ["forward.cmd", "x.jsonl"], "files")
+
+
+@test
 def a_path_may_have_more_than_260_characters():
     with temp_dir() as folder:
         deep = os.path.join(folder, *["d" * 60] * 5)

@@ -21,7 +21,7 @@ def state():
 
 
 def wait_for(condition, what):
-    for _ in range(300):
+    for _ in range(900):
         if condition():
             return
         time.sleep(0.1)
@@ -43,13 +43,13 @@ def write_config(folder, *lines):
     return path
 
 
-@test
+@test(seconds=300)
 def a_service_keeps_a_ring_until_it_is_removed():
     with temp_dir() as folder:
         out = os.path.join(folder, "service.pftrace")
         config = write_config(folder, f"output = {windows_path(out)}", "ring = 60s", "hz = 5", "all = true",
                               "source = poll")
-        installed = wine(["service", "install", windows_path(config)])
+        installed = wine(["service", "install", windows_path(config)], timeout=110)
         try:
             check_eq(installed.code, 0, installed.err)
             check_in("runs as LocalService", installed.err)
