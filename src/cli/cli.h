@@ -501,8 +501,12 @@ enum ew_cli_process_column {
     EW_PROCESS_READ,
     EW_PROCESS_WRITE,
     EW_PROCESS_THREADS,
+    EW_PROCESS_GPU,
+    EW_PROCESS_NPU,
+    EW_PROCESS_ENERGY,
 };
 
+void ew_cli_put_joules(struct ew_buf *out, uint64_t uj);
 struct ew_grid_column ew_cli_process_column(enum ew_cli_process_column id);
 /* Adds the cell of a row. wall_ns: the time that CPU% refers to. */
 void ew_cli_process_column_put(struct ew_grid *grid, enum ew_cli_process_column id,

@@ -67,12 +67,6 @@ void ew_cli_devices_sample(struct ew_device_summary *summary, const struct etwat
         summary->memory_peak_bytes = summary->memory_bytes;
 }
 
-static void put_joules(struct ew_buf *out, uint64_t uj)
-{
-    (void)ew_buf_fixed(out, (double)uj / 1e6, uj < 10000000 ? 3 : 1);
-    ew_buf_text(out, " J");
-}
-
 static void put_time(struct ew_buf *out, const char *label, uint64_t ns, bool estimated)
 {
     ew_buf_text(out, label);
@@ -85,16 +79,16 @@ static void put_energy(struct ew_buf *out, const struct ew_device_sum *sum, cons
     ew_buf_text(out, "energy of ");
     (void)ew_buf_screen(out, sum->id, strlen(sum->id), 60);
     ew_buf_text(out, ": ");
-    put_joules(out, sum->energy_uj);
+    ew_cli_put_joules(out, sum->energy_uj);
     if (sum->has_parts) {
         ew_buf_text(out, " (idle ");
-        put_joules(out, sum->idle_uj);
+        ew_cli_put_joules(out, sum->idle_uj);
         ew_buf_text(out, ", ");
         (void)ew_buf_screen(out, command, strlen(command), 60);
         ew_buf_char(out, ' ');
-        put_joules(out, sum->watched_uj);
+        ew_cli_put_joules(out, sum->watched_uj);
         ew_buf_text(out, ", others ");
-        put_joules(out, sum->other_uj);
+        ew_cli_put_joules(out, sum->other_uj);
         ew_buf_text(out, "; estimate)");
     }
     ew_buf_char(out, '\n');

@@ -29,6 +29,12 @@ static void put_owner(struct ew_buf *out, const struct etwatch_sample *sum)
     ew_buf_text(out, sum->user != NULL ? sum->user : "-");
 }
 
+void ew_cli_put_joules(struct ew_buf *out, uint64_t uj)
+{
+    (void)ew_buf_fixed(out, (double)uj / 1e6, uj < 10000000 ? 3 : 1);
+    ew_buf_text(out, " J");
+}
+
 enum { TREE_DEPTH_MAX = 8 }; /* deeper rows are indented alike: names stay readable */
 
 #define NO_METRIC ETWATCH_METRIC_COUNT
@@ -73,6 +79,9 @@ static const struct {
     [EW_PROCESS_READ] = {{"READ", 8, 0, false}, METRIC(io_read_bytes), ew_units_bytes, NULL},
     [EW_PROCESS_WRITE] = {{"WRITE", 8, 0, false}, METRIC(io_write_bytes), ew_units_bytes, NULL},
     [EW_PROCESS_THREADS] = {{"THR", 4, 0, false}, METRIC(threads), ew_units_count, NULL},
+    [EW_PROCESS_GPU] = {{"GPU", 8, 0, false}, METRIC(gpu_ns), ew_units_ns, NULL},
+    [EW_PROCESS_NPU] = {{"NPU", 8, 0, false}, METRIC(npu_ns), ew_units_ns, NULL},
+    [EW_PROCESS_ENERGY] = {{"ENERGY", 8, 0, false}, METRIC(energy_uj), ew_cli_put_joules, NULL},
 };
 
 struct ew_grid_column ew_cli_process_column(enum ew_cli_process_column id)

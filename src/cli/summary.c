@@ -27,7 +27,21 @@ static const enum ew_cli_process_column shown[] = {
     EW_PROCESS_READ,
     EW_PROCESS_WRITE,
 };
-enum { SHOWN_COUNT = sizeof shown / sizeof shown[0], WALL_AT = 2 };
+/* Of these those that a process has. */
+static const struct {
+    enum ew_cli_process_column column;
+    uint32_t metric;
+    const char *estimate; /* its heading as an estimate */
+} of_devices[] = {
+    {EW_PROCESS_GPU, ETWATCH_M_gpu_ns, "~GPU"},
+    {EW_PROCESS_NPU, ETWATCH_M_npu_ns, "~NPU"},
+    {EW_PROCESS_ENERGY, ETWATCH_M_energy_uj, "~ENERGY"},
+};
+enum {
+    SHOWN_COUNT = sizeof shown / sizeof shown[0],
+    DEVICE_COUNT = sizeof of_devices / sizeof of_devices[0],
+    WALL_AT = 2
+};
 
 int ew_summary_init(struct ew_summary *summary)
 {
@@ -94,7 +108,7 @@ static void put_exit(struct ew_grid *grid, const struct etwatch_rollup_row *row)
 }
 
 static void put_row(struct ew_grid *grid, const struct ew_summary *summary,
-                    const struct etwatch_rollup_row *row)
+                    const struct etwatch_rollup_row *row, uint32_t devices)
 {
     uint64_t wall = wall_ns(summary, row);
     for (uint32_t c = 0; c < SHOWN_COUNT; c++) {
@@ -104,10 +118,15 @@ static void put_row(struct ew_grid *grid, const struct ew_summary *summary,
         }
         ew_cli_process_column_put(grid, shown[c], row->sum, wall);
     }
+    for (uint32_t c = 0; c < DEVICE_COUNT; c++)
+        if ((devices >> c & 1) != 0)
+            ew_cli_process_column_put(grid, of_devices[c].column, row->sum, wall);
     put_exit(grid, row);
 }
 
-static void make_columns(struct ew_grid_column *columns)
+/* devices: bits of of_devices. Returns the number of columns. */
+static uint32_t make_columns(const struct ew_summary *summary, uint32_t devices,
+                             struct ew_grid_column *columns)
 {
     size_t at = 0;
     for (uint32_t c = 0; c < SHOWN_COUNT; c++) {
@@ -117,7 +136,17 @@ static void make_columns(struct ew_grid_column *columns)
         columns[at].min_width = 0;
         at++;
     }
+    for (uint32_t c = 0; c < DEVICE_COUNT; c++) {
+        if ((devices >> c & 1) == 0)
+            continue;
+        columns[at] = ew_cli_process_column(of_devices[c].column);
+        columns[at].min_width = 0;
+        if (etwatch_metric_set_has(&summary->estimated, of_devices[c].metric))
+            columns[at].heading = of_devices[c].estimate;
+        at++;
+    }
     columns[at] = (struct ew_grid_column){.heading = "EXIT"};
+    return (uint32_t)at + 1;
 }
 
 static void put_total(struct ew_buf *out, const struct ew_summary *summary, const char *command,
@@ -143,6 +172,19 @@ static struct etwatch_rollup_row row_at(const struct ew_summary *summary, uint32
     struct etwatch_rollup_row row = {.size = sizeof row};
     (void)etwatch_rollup_row(summary->rollup, i, &row);
     return row;
+}
+
+/* Bits of of_devices. */
+static uint32_t find_devices(const struct ew_summary *summary, uint32_t count)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct etwatch_rollup_row row = row_at(summary, i);
+        for (uint32_t c = 0; c < DEVICE_COUNT; c++)
+            if (etwatch_sample_has(row.sum, of_devices[c].metric))
+                found |= 1u << c;
+    }
+    return found;
 }
 
 /* The row of the only thread of a process would repeat that of the process. */
@@ -193,7 +235,7 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
                      const char *how_it_ended, const struct etwatch_stats *stats, uint32_t width,
                      bool color)
 {
-    struct ew_grid_column columns[SHOWN_COUNT + EXTRA_COLUMNS];
+    struct ew_grid_column columns[SHOWN_COUNT + EXTRA_COLUMNS + DEVICE_COUNT];
     struct ew_grid grid;
     uint32_t at = 0;
     int rc = etwatch_rollup_sort(summary->rollup, ETWATCH_M_cpu_ns, 0);
@@ -201,15 +243,15 @@ int ew_summary_write(struct ew_summary *summary, struct ew_buf *out, const char 
         return rc;
     uint32_t count = (uint32_t)rc;
     put_total(out, summary, command, how_it_ended, stats);
-    make_columns(columns);
-    ew_grid_init(&grid, columns, SHOWN_COUNT + EXTRA_COLUMNS);
+    uint32_t devices = find_devices(summary, count);
+    ew_grid_init(&grid, columns, make_columns(summary, devices, columns));
     grid.width = width;
     grid.color = color;
     for (uint32_t rows = 0; at < count && rows < ROWS_SHOWN; at++) {
         struct etwatch_rollup_row row = row_at(summary, at);
         if (is_only_thread(summary, at, count))
             continue;
-        put_row(&grid, summary, &row);
+        put_row(&grid, summary, &row, devices);
         rows++;
     }
     rc = ew_grid_print(&grid, out, 0);

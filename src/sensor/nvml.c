@@ -666,9 +666,19 @@ static uint64_t read_energy(const struct nvml *nvml, struct gpu *gpu, uint64_t n
     return whole_uj;
 }
 
+/* The first reading has no energy yet, but its power is often that of the idle GPU: use is an
+ * average of the past, so when work begins the power rises before it. */
+static void learn_idle_power(struct gpu *gpu)
+{
+    if (gpu->last_ns == 0 && gpu->util >= 0 && gpu->power_mw >= 0)
+        (void)ew_idle_power_split(&gpu->idle, (uint64_t)(gpu->power_mw * 1000), 1000 * MS_NS,
+                                  gpu->util / 100);
+}
+
 static void put_energy(const struct nvml *nvml, struct gpu *gpu, uint64_t now_ns, bool last,
                        struct ew_device_reading *out, uint64_t *ret_above_uj)
 {
+    learn_idle_power(gpu);
     uint64_t energy_uj = read_energy(nvml, gpu, now_ns, last);
     if (energy_uj == UINT64_MAX)
         return;

@@ -608,6 +608,8 @@ def run_ends_with_the_energy_of_each_meter_and_the_part_of_the_command():
         check(found, done.out)
         check(abs(sum(float(part) for part in found.groups()) - 5) < 0.002, found.group(0))
         check_in("energy of package-0/core: 0.000 J\n", done.out)
+        check(re.search(r"^ *PID .*~ENERGY +EXIT$", done.out, re.M), done.out)
+        check(re.search(r"^ *\d+ .* \d\.\d+ J +0$", done.out, re.M), done.out)
 
 
 def doctor(root, *options, environment=None):

@@ -230,6 +230,18 @@ TEST(a_gpu_without_processes_has_no_process_energy_and_that_is_known)
 
 /* --------------------------------------------------------------------------- energy */
 
+/* The use of the driver is an average of the past: when work begins, the power is ahead of it. */
+TEST(the_power_of_beginning_work_is_not_idle_power)
+{
+    begin(host, "util 0\nwatts 100\n");
+    CHECK_EQ_INT(read_once(0), 0);
+    set_driver("util 0\nwatts 300\n");
+    read_for(SECOND_NS);
+    CHECK_NEAR(run.batch.devices[0].energy_uj, 30e6, 1000);
+    CHECK_NEAR(run.batch.devices[0].idle_energy_uj, 10e6, 1000);
+    end();
+}
+
 TEST(the_sum_of_energy_is_that_of_the_counter)
 {
     /* The counter rises by 130 J a second, the momentary power says 100 W. */
