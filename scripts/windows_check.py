@@ -243,7 +243,7 @@ def check_record(etwatch, folder):
     kinds = {o["type"] for o in objects(out)}
     say(code == 0 and {"trace", "class", "process"} <= kinds, "and it can be read", err)
     events = {o["event"] for o in objects(out) if o["type"] == "class"}
-    for name in ("CSwitch", "SampleProf", "StackWalk"):
+    for name in ("CSwitch", "SampleProf", "StackWalk", "DbgID_RSDS"):
         say(any(name.lower() in event.lower().replace("/", "") for event in events if event), f"it contains {name}")
     processes = [o for o in objects(out) if o["type"] == "process"]
     say(len(processes) > 30, "with the processes of the machine", len(processes))

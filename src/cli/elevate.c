@@ -19,7 +19,7 @@ void ew_elevate_arrived(void)
 static bool needs_output(const struct ew_options *options)
 {
     return options->output_path == NULL && options->command != EW_CMD_RECORD &&
-           options->command != EW_CMD_SERVICE;
+           options->command != EW_CMD_SERVICE && options->command != EW_CMD_SERVE;
 }
 
 static int restart(const struct ew_elevator *elevator, int argc, char *const *argv)
