@@ -269,7 +269,9 @@ class ETWConsumer:
         self._read = False  # something was taken from the source
         self._delivered = 0
         self._samples = Samples()
-        self._selectable: Optional[Callable[[str], Optional[str]]] = None  # why events of a pattern cannot come
+        # Why events of a pattern cannot come. A function of the consumer, without a reference to it: a consumer that is not
+        # used any more must end at once, with its session, and not when cycles are collected.
+        self._selectable: Optional[Callable[["ETWConsumer", str], Optional[str]]] = None
         self._system: Any = None
         if provider is not None:
             self.subscribe(provider)
@@ -428,7 +430,7 @@ class ETWConsumer:
     def _warn_of_patterns(self, patterns: Iterable[str]) -> None:
         """Warns of handlers and filters that match no event of what was opened."""
         for pattern in dict.fromkeys(patterns):
-            reason = self._selectable(pattern) if self._selectable is not None else None
+            reason = self._selectable(self, pattern) if self._selectable is not None else None
             if reason is not None:
                 warn(f"{pattern}: no event can match: {reason}")
 
@@ -473,14 +475,14 @@ class ETWConsumer:
         if not events and self._on_event is None:
             events = named
 
-        def selectable(pattern: str) -> Optional[str]:
+        def selectable(consumer: "ETWConsumer", pattern: str) -> Optional[str]:
             try:
                 live = _live_of(pattern)
             except LookupError as error:
                 return str(error.args[0])
             if not events or not set(events).isdisjoint(live):
                 return None
-            return _NOT_OF_PROVIDERS if self._providers else _TOO_LATE
+            return _NOT_OF_PROVIDERS if consumer._providers else _TOO_LATE
         self._selectable = selectable
         self._warn_of_patterns([*self._handlers, *self._events])
         self._warn_of_filters(("level", "keywords", "pids", "ids"), "and there is none on this system")
@@ -504,7 +506,7 @@ class ETWConsumer:
         where = "and a session that another program started is read as it is"
         self._warn_of_filters(("level", "keywords"), where)
         if self._providers:
-            self._selectable = self._selectable_by_provider
+            self._selectable = ETWConsumer._selectable_by_provider
             self._warn_of_patterns([*self._handlers, *self._events])
         return live
 
@@ -523,12 +525,12 @@ class ETWConsumer:
             if provider.name.lower() in PROVIDERS and not PROVIDERS[provider.name.lower()].logged:
                 self._warn_of_provider(provider, ("level", "keywords"), "and these are events of the kernel")
 
-        def selectable(pattern: str) -> Optional[str]:
+        def selectable(consumer: "ETWConsumer", pattern: str) -> Optional[str]:
             events = _known_events(pattern)
-            logged = any(_is_of(kernel, event) for kernel in self._kernels() if kernel.logged for event in events)
+            logged = any(_is_of(kernel, event) for kernel in consumer._kernels() if kernel.logged for event in events)
             if not events or logged or any(not set(kinds).isdisjoint(KINDS.get(TYPES[event], ())) for event in events):
-                return self._selectable_by_provider(pattern)
-            return self._selectable_by_provider(pattern) or _TOO_LATE
+                return consumer._selectable_by_provider(pattern)
+            return consumer._selectable_by_provider(pattern) or _TOO_LATE
         self._selectable = selectable
         self._warn_of_patterns([*self._handlers, *self._events])
         return live
@@ -819,8 +821,8 @@ class ETWConsumer:
         return True
 
     def stop(self) -> None:
-        """Ends the session. Events that had already happened are still delivered. An exception that a handler raised in
-        the thread of `start` is raised here.
+        """Ends reading. Events that had already happened are still delivered by the next reads; the session ends then, with
+        `close` and with the last reference. An exception that a handler raised in the thread of `start` is raised here.
 
         Example:
 

@@ -159,7 +159,12 @@ def first(consumer):
     return next(iter(consumer)).type
 a = etwatch.ETWConsumer("Windows Kernel"); first(a); assert ours() == 1, ours(); a.close(); a.close()
 assert ours() == 0, ours()
-b = etwatch.ETWConsumer("Windows Kernel"); first(b); del b; gc.collect()
+gc.disable()  # the session ends with the last reference
+b = etwatch.ETWConsumer("Windows Kernel").on("ProcessStart", print); first(b); del b
+assert ours() == 0, ours()
+etwatch.ETWConsumer(session="NT Kernel Logger", providers=["CPU_SAMPLING"]).start()
+assert ours() == 0, ours()
+e = etwatch.ETWConsumer("Windows Kernel").start(); e.stop(); list(e)
 assert ours() == 0, ours()
 with etwatch.ETWConsumer("Windows Kernel") as c:
     def handler(event): raise KeyError("mine")
