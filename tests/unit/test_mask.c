@@ -2,6 +2,7 @@
 /*
  * Masking of secrets in command lines. In the tables '|' stands for the NUL that ends an argument.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/mask.h"
@@ -14,13 +15,16 @@ struct row {
 static void check_rows(const struct row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        char args[512], buffer[512];
+        char buffer[512];
         size_t len = strlen(rows[i].args);
-        CHECK(len < sizeof args);
+        char *args = malloc(len + 1); /* ends with the text: sanitizers see what reads beyond it */
+        CHECK(args != NULL);
+        char *begin = args + 1;
         for (size_t k = 0; k < len; k++)
-            args[k] = rows[i].args[k] == '|' ? '\0' : rows[i].args[k];
+            begin[k] = rows[i].args[k] == '|' ? '\0' : rows[i].args[k];
         test_row(rows[i].remark);
-        size_t written = ew_mask_cmdline(args, len, buffer, sizeof buffer);
+        size_t written = ew_mask_cmdline(begin, len, buffer, sizeof buffer);
+        free(args);
         CHECK_EQ_STR(buffer, rows[i].want);
         CHECK_EQ_UINT(written, strlen(rows[i].want));
     }
@@ -137,7 +141,8 @@ TEST(more_names_are_secret)
         {"x|db_key=abcdef|", "x db_key=***", "lower case"},
         {"x|public_key=abcdef|sort_key=name|", "x public_key=abcdef sort_key=name", "open keys"},
         {"x|password10=abc|", "x password10=***", "a number with a zero"},
-        {"sh|-c|sort --key=2,3n file|", "sh -c sort --key=2,3n file", "a column in a shell command"},
+        {"sh|-c|sort --key=2,3n file|", "sh -c sort --key=2,3n file",
+         "a column in a shell command"},
         {"x|passwords=a,b|secret1=s|token_2=t|", "x passwords=*** secret1=*** token_2=***",
          "plurals and digits"},
         {"x|--password2|s|--tokens|abc|--key|k3y|", "x --password2 *** --tokens *** --key ***",
