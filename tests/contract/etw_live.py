@@ -97,7 +97,7 @@ def events_have_every_name_and_are_those_of_the_recording(way):
 
 @cases(WAYS)
 def inferences_are_those_that_the_runtime_logged(way):
-    """Their session plays the recording some ms earlier than that of the switches: the exact causes are in tests/etl/onnx.py."""
+    """Their session plays the recording earlier than that of the switches, so the causes are those of tests/etl/onnx.py only there."""
     with recording("onnx") as path:
         objects = objects_of(emulated(path + way, "onnx", "-a", "--json", "-q", "--duration", "2"))
         rest = objects_of(emulated(path + way, "onnx", "-n", "hog", "--json", "-q", "--duration", "1"))
@@ -108,7 +108,6 @@ def inferences_are_those_that_the_runtime_logged(way):
     for s in spans:
         causes = ("work", "runq_wait", "throttled", "fault", "disk_wait", "lock_wait", "process_wait", "sleep", "unknown")
         check_eq(sum(s[f"{name}_ns"] for name in causes), s["dt_ns"], "sum of the causes")
-    check("hog.exe" in [c["name"] for c in spans[-1]["causes"]], f"causes: {spans[-1]['causes']}")
     check_eq((objects[-1]["type"], objects[-1]["lost"]), ("stats", 0), "the last object, lost")
     check_eq([s for s in rest if s["type"] == "span"], [], "inferences of a process that infers nothing")
 
