@@ -416,7 +416,8 @@ struct etwatch_event {
     uint64_t from_ns;              /* FAULTS */
     uint64_t fault_ns;             /* FAULTS: in the handler, on a CPU */
     uint32_t fault_count; /* FAULTS: the number that ended; 0: the thread left the CPU in one */
-    uint32_t in_fault;    /* SWITCH: 2: tid is handling a fault, 1: not; 0: unknown */
+    uint32_t in_fault;    /* SWITCH: 2: tid is handling a fault (Windows: it waits for a page), 1:
+                           * not; 0: unknown */
     uint32_t throttled;   /* SWITCH, WAKEUP, Linux: 2: the cgroup of tid has used up its CPU
                            * bandwidth, 1: not; 0: unknown */
     uint32_t reserved;
@@ -531,8 +532,9 @@ enum etwatch_config_flag {
     /* With ETWATCH_CONFIG_EVENTS: events of every thread of the machine. Falls back to no events
      * where only polling works. */
     ETWATCH_CONFIG_EVENTS_ALL = 1u << 20,
-    /* With ETWATCH_CONFIG_EVENTS (eBPF): FAULTS and UNTHROTTLE events, and a waker of 0 for
-     * wake-ups in any interrupt, not only on an idle CPU. Each page fault then costs more. */
+    /* With ETWATCH_CONFIG_EVENTS: a waker of 0 for wake-ups in any interrupt, not only on an idle
+     * CPU. eBPF: also FAULTS and UNTHROTTLE events; each page fault then costs more. ETW: in_fault
+     * is known. */
     ETWATCH_CONFIG_EVENTS_CAUSES = 1u << 21,
 };
 

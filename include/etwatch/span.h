@@ -180,18 +180,21 @@ ETWATCH_API uint64_t etwatch_receiver_lost(const struct etwatch_receiver *receiv
 /* -------------------------------------------------------------------- probes */
 
 /*
- * Inferences of programs that mark nothing: uprobes at functions of ONNX Runtime, in every library
- * "*onnxruntime*" that a process maps (programs in C, C++, C#, Rust or Node, and running Python
- * programs). Any version; several at once. One inference is one span, however it was started: its
- * latency is that of the run itself, on the thread that executes it. Linux, with the rights of the
- * source ebpf; nothing stays in the kernel.
+ * Inferences of programs that mark nothing. One inference is one span, however it was started: its
+ * latency is that of the run itself, on the thread that executes it.
+ *
+ *   Linux    uprobes at functions of ONNX Runtime, in every library "*onnxruntime*" that a process
+ *            maps (programs in C, C++, C#, Rust or Node, and running Python programs). Any version;
+ *            several at once. With the rights of the source ebpf; nothing stays in the kernel.
+ *   Windows  the runtime's own ETW provider, in a session "etwatch-onnx": programs in any language,
+ *            unless they disable the runtime's telemetry. With the rights of the source etw.
  */
 struct etwatch_probes;
 
 enum etwatch_probes_flag {
-    /* Not in the Python package: its inferences are marked (run --onnx). */
+    /* Not in the Python package: its inferences are marked (run --onnx). Windows: no effect. */
     ETWATCH_PROBES_NO_PYTHON = 1u << 0,
-    /* Only in the Python package. Both: ETWATCH_EINVAL. */
+    /* Only in the Python package; Windows: ETWATCH_ENOTSUP. Both: ETWATCH_EINVAL. */
     ETWATCH_PROBES_ONLY_PYTHON = 1u << 1,
 };
 
@@ -202,7 +205,7 @@ struct etwatch_probes_options {
 
 struct etwatch_probes_stats {
     uint32_t size;
-    uint32_t libraries; /* with probes */
+    uint32_t libraries; /* with probes; Windows: 0 */
     uint32_t unusable;  /* libraries in which no inference can be seen */
     uint32_t reserved;
     uint64_t spans;

@@ -260,11 +260,13 @@ ETWATCH_API int etwatch_trace_report(struct etwatch_trace *trace,
 
 struct etwatch_span;
 
-/* The spans (etwatch/span.h) that a Perfetto trace of etwatch has, in the order of their ends,
- * those of every process: run --onnx or --spans -o FILE.pftrace writes them. Known are name,
- * session, shape, kind, the times, ns[], cpu_ns and what the flags say; the process is not. Other
- * recordings have none. Reads everything from the beginning, and rewinds. Returns their number or
- * an error. */
+/* The spans (etwatch/span.h) of a recording, in the order of their ends. A Perfetto trace of
+ * etwatch has those that run --onnx or --spans -o FILE.pftrace wrote, of every process: known are
+ * name, session, shape, kind, the times, ns[], cpu_ns and what the flags say; the process is not.
+ * An .etl has the inferences of ONNX Runtime and the creations of its sessions, of the selected
+ * processes, if the provider Microsoft.ML.ONNXRuntime was enabled with level 5: known are process,
+ * thread, name, session, kind and the times, for etwatch_spans_add. Other recordings have none.
+ * Reads everything from the beginning, and rewinds. Returns their number or an error. */
 ETWATCH_API int etwatch_trace_spans(struct etwatch_trace *trace,
                                     void (*on_span)(void *ctx, const struct etwatch_span *span),
                                     void *ctx, struct etwatch_error_info *reterr);

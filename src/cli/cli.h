@@ -847,6 +847,8 @@ struct ew_spans_view {
     bool with_gpu;                     /* --gpu-trace: operations arrive later than events */
     struct ew_operators_folder folder; /* --operators */
     struct ew_operators_view operators;
+    struct ew_recorded_mark *recorded; /* of a recording, by their end */
+    size_t recorded_count, recorded_size, recorded_at;
     struct ew_kept_span *kept; /* --py-spy */
     size_t kept_count, kept_size;
     uint64_t not_kept;
@@ -861,6 +863,11 @@ struct ew_spans_view {
 int ew_cli_spans_init(struct ew_spans_view *view, const struct ew_options *options);
 /* The same for processes that run already: probes, and no marks. */
 int ew_cli_spans_init_running(struct ew_spans_view *view, const struct ew_options *options);
+/* The same for a recording: what ew_cli_spans_read finds in it. */
+int ew_cli_spans_init_recording(struct ew_spans_view *view, const struct ew_options *options);
+/* Reads the inferences of the recording; their causes are in the events of the watch. An exit code.
+ */
+int ew_cli_spans_read(struct ew_spans_view *view);
 /* serve: --spans receives the marks of programs that have the address in their environment, --onnx
  * probes every process. each gets every explained span. */
 int ew_cli_spans_init_serve(struct ew_spans_view *view, const struct ew_options *options,

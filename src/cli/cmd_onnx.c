@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * onnx: the inferences of running processes, by probes. On a terminal a screen that is renewed once
- * per second and shows those of the last 10 s. With --duration, and without a terminal, the
- * statistics are those of the whole time.
+ * onnx: the inferences of running processes, by probes, or of a recording. On a terminal a screen
+ * that is renewed once per second and shows those of the last 10 s. With --duration, and without a
+ * terminal, the statistics are those of the whole time.
  */
 #include "cli/cli.h"
 
@@ -120,7 +120,7 @@ static int write_report(struct live *live)
 static void follow(struct live *live)
 {
     const struct ew_options *options = live->watch.options;
-    bool by_id = options->pids.count > 0 && options->names.count == 0;
+    bool by_id = options->pids.count > 0 && options->names.count == 0 && options->files.count == 0;
     live->drawn_ns = live->begun_ns = ew_os_raw_ns();
     while (ew_signals_ending() == 0 && ew_cli_watch_step(&live->watch, 250) &&
            ew_cli_spans_step(&live->view, &live->watch.meta, false) == 0) {
@@ -135,11 +135,13 @@ int ew_cmd_onnx(const struct ew_options *given)
     struct live live = {0};
     struct ew_options options = *given;
     bool trace = options.spans_format == ETWATCH_EXPORT_PERFETTO;
+    bool recorded = options.files.count > 0;
     options.config_flags |= ETWATCH_CONFIG_EVENTS | ETWATCH_CONFIG_EVENTS_ALL |
                             ETWATCH_CONFIG_EVENTS_CAUSES | ETWATCH_CONFIG_NO_FALLBACK;
-    live.screen =
-        !options.json && !options.csv && options.output_path == NULL && ew_term_is(EW_TERM_OUT);
-    int code = ew_cli_spans_init_running(&live.view, &options);
+    live.screen = !options.json && !options.csv && options.output_path == NULL && !recorded &&
+                  ew_term_is(EW_TERM_OUT);
+    int code = recorded ? ew_cli_spans_init_recording(&live.view, &options)
+                        : ew_cli_spans_init_running(&live.view, &options);
     if (code == EW_EXIT_OK)
         code = ew_cli_watch_prepare(&live.watch, &options,
                                     options.json ? (uint32_t)ETWATCH_FORMAT_JSONL
@@ -147,6 +149,8 @@ int ew_cmd_onnx(const struct ew_options *given)
                                                  : 0);
     if (code == EW_EXIT_OK)
         ew_cli_spans_output(&live.view, live.watch.sink, &live.watch.output);
+    if (code == EW_EXIT_OK && recorded)
+        code = ew_cli_spans_read(&live.view);
     /* A trace shows what every CPU ran. */
     live.watch.no_samples = !trace;
     live.watch.on_sample = on_sample;

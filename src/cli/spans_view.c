@@ -12,9 +12,11 @@
 #include <string.h>
 
 #include <etwatch/export.h>
+#include <etwatch/trace.h>
 
 #include "base/alloc.h"
 #include "base/units.h"
+#include "os/os.h"
 
 /* Events of different CPUs may be out of order by less than this. */
 static const uint64_t order_ns = 1000000;
@@ -23,7 +25,7 @@ static const uint64_t order_ns = 1000000;
  */
 static const uint64_t gpu_ns = 1000000000;
 
-static const size_t kept_spans_max = 262144;
+static const size_t kept_spans_max = 262144, recorded_max = 1 << 20;
 
 /* Operators are known when their session ends: until then the history of their time is needed. 8
  * million entries are 192 MB. */
@@ -156,6 +158,10 @@ static int open_spans(struct ew_spans_view *view)
 int ew_cli_spans_init(struct ew_spans_view *view, const struct ew_options *options)
 {
     struct etwatch_error_info error = {.size = sizeof error};
+    /* Windows has no marks, and needs none for inferences. */
+    if (ew_os_is_windows() && options->onnx && !options->spans && !options->operators &&
+        options->py_spy_path == NULL)
+        return ew_cli_spans_init_running(view, options);
     memset(view, 0, sizeof *view);
     view->options = options;
     int rc = etwatch_receiver_new(&view->receiver, &error);
@@ -178,6 +184,13 @@ int ew_cli_spans_init_running(struct ew_spans_view *view, const struct ew_option
     view->options = options;
     int rc = etwatch_probes_new(NULL, &view->probes, &error);
     return rc < 0 ? ew_print_failure(&error, rc) : open_spans(view);
+}
+
+int ew_cli_spans_init_recording(struct ew_spans_view *view, const struct ew_options *options)
+{
+    memset(view, 0, sizeof *view);
+    view->options = options;
+    return open_spans(view);
 }
 
 int ew_cli_spans_init_serve(struct ew_spans_view *view, const struct ew_options *options,
@@ -204,6 +217,7 @@ void ew_cli_spans_done(struct ew_spans_view *view)
     ew_cli_operators_folder_close(&view->folder);
     ew_cli_operators_done(&view->operators);
     ew_free(view->kept);
+    ew_free(view->recorded);
     if (view->folded_open)
         (void)ew_output_close(&view->folded);
     memset(view, 0, sizeof *view);
@@ -242,6 +256,53 @@ void ew_cli_spans_loss(struct ew_spans_view *view, const struct etwatch_loss *lo
     (void)etwatch_spans_add_loss(view->spans, loss);
 }
 
+/* ------------------------------------------------------------------------ marks */
+
+/* An inference of a recording, until the events up to its end have been read. */
+struct ew_recorded_mark {
+    uint64_t start_ns, end_ns;
+    uint32_t kind, flags, pid, tid;
+    char session[64]; /* "": unknown */
+};
+
+static void keep_mark(void *ctx, const struct etwatch_span *span)
+{
+    struct ew_spans_view *view = ctx;
+    if (view->recorded_count == view->recorded_size) {
+        size_t size = view->recorded_size == 0 ? 256 : view->recorded_size * 2;
+        struct ew_recorded_mark *grown =
+            size > recorded_max ? NULL : ew_realloc_array(view->recorded, size, sizeof *grown);
+        if (grown == NULL) {
+            view->not_kept++;
+            return;
+        }
+        view->recorded = grown;
+        view->recorded_size = size;
+    }
+    struct ew_recorded_mark *mark = &view->recorded[view->recorded_count++];
+    *mark = (struct ew_recorded_mark){span->start_ns, span->end_ns, span->kind, span->flags,
+                                      span->pid,      span->tid,    ""};
+    if (span->session != NULL)
+        (void)snprintf(mark->session, sizeof mark->session, "%s", span->session);
+    /* Its events are needed from the first one on. */
+    keep_error(view, etwatch_spans_add_process(view->spans, span->pid, NULL));
+}
+
+int ew_cli_spans_read(struct ew_spans_view *view)
+{
+    const struct ew_options *options = view->options;
+    struct etwatch_error_info error = {.size = sizeof error};
+    struct etwatch_trace_options wanted = ew_cli_recording_selection(options);
+    struct etwatch_trace *trace = NULL;
+    wanted.until_ns = options->duration_ns;
+    int rc = etwatch_trace_open((const char *const *)options->files.words, options->files.count,
+                                &wanted, &trace, &error);
+    if (rc == 0)
+        rc = etwatch_trace_spans(trace, keep_mark, view, &error);
+    etwatch_trace_free(trace);
+    return rc < 0 ? ew_print_failure(&error, rc) : EW_EXIT_OK;
+}
+
 static void add_mark(void *ctx, const struct etwatch_span *span)
 {
     struct ew_spans_view *view = ctx;
@@ -257,6 +318,28 @@ static void add_own_mark(void *ctx, const struct etwatch_span *span)
     add_mark(ctx, span);
 }
 
+static void add_recorded_marks(struct ew_spans_view *view, bool last)
+{
+    for (; view->recorded_at < view->recorded_count; view->recorded_at++) {
+        const struct ew_recorded_mark *mark = &view->recorded[view->recorded_at];
+        struct etwatch_span span = {
+            .size = sizeof span,
+            .kind = mark->kind,
+            .flags = mark->flags,
+            .pid = mark->pid,
+            .tid = mark->tid,
+            .end_tid = mark->tid,
+            .start_ns = mark->start_ns,
+            .end_ns = mark->end_ns,
+            .name = mark->kind == ETWATCH_SPAN_LOAD ? "load" : "run",
+            .session = mark->session[0] == '\0' ? NULL : mark->session,
+        };
+        if (!last && mark->end_ns > view->events_ns)
+            return;
+        add_mark(view, &span);
+    }
+}
+
 int ew_cli_spans_step(struct ew_spans_view *view, const struct etwatch_meta *meta, bool last)
 {
     int64_t unix_minus_raw_ns = (int64_t)(meta->anchor_unix_ns - meta->anchor_raw_ns);
@@ -268,6 +351,7 @@ int ew_cli_spans_step(struct ew_spans_view *view, const struct etwatch_meta *met
     if (rc >= 0)
         rc = ew_cli_spans_python_read(&view->python, unix_minus_raw_ns,
                                       last ? UINT64_MAX : view->events_ns, add_mark, view);
+    add_recorded_marks(view, last);
     uint64_t late_ns = order_ns + (view->with_gpu ? gpu_ns : 0);
     uint64_t until_ns = last                        ? UINT64_MAX
                         : view->events_ns > late_ns ? view->events_ns - late_ns
@@ -437,7 +521,11 @@ static void put_notes(const struct ew_spans_view *view, struct ew_buf *out)
     uint64_t lost = etwatch_receiver_lost(view->receiver);
     put_probe_notes(out, view->probes, 0);
     put_probe_notes(out, view->python.probes, view->python.lost);
-    if (view->marks == 0 && view->options->command == EW_CMD_ONNX)
+    bool recorded = view->options->files.count > 0;
+    if (view->marks == 0 && recorded)
+        ew_buf_text(out, "\nno inference is in the recording: it needs the events of the provider "
+                         "Microsoft.ML.ONNXRuntime, level 5\n");
+    else if (view->marks == 0 && view->options->command == EW_CMD_ONNX)
         ew_buf_text(out, "\nno inference was seen\n");
     else if (view->marks == 0)
         ew_buf_text(out, view->options->onnx
@@ -446,7 +534,14 @@ static void put_notes(const struct ew_spans_view *view, struct ew_buf *out)
                              : "\nno span was marked: see etwatch.span (Python) and "
                                "etwatch/span.h (C)\n");
     if (view->marks > 0 && view->events == 0)
-        ew_buf_text(out, "\ncauses are unknown: they need the source ebpf (see etwatch doctor)\n");
+        ew_buf_text(out, recorded ? "\ncauses are unknown: the recording has no context switches\n"
+                                  : "\ncauses are unknown: they need the source ebpf (see etwatch "
+                                    "doctor)\n");
+    if (recorded && view->not_kept > 0) {
+        ew_buf_text(out, "\ninferences without room: ");
+        ew_buf_u64(out, view->not_kept);
+        ew_buf_char(out, '\n');
+    }
     if (lost > 0) {
         ew_buf_text(out, "\nlost marks: ");
         ew_buf_u64(out, lost);

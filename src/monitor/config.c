@@ -35,10 +35,6 @@ static int check_recording(const struct etwatch_config *config, struct ew_error 
         config->exclude_cgroup_count > 0)
         return ew_error_set(reterr, ETWATCH_EINVAL, 0,
                             "a recording has no users and no cgroups: use pids or names");
-    if ((config->flags & ETWATCH_CONFIG_EVENTS) != 0)
-        return ew_error_set(
-            reterr, ETWATCH_ENOTSUP, 0,
-            "a recording has no event stream: read its events with etwatch_trace_next");
     return 0;
 }
 

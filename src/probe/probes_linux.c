@@ -10,12 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <etwatch/span.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "probe/libraries_linux.h"
+#include "probe/native.h"
 #include "probe/record.h"
 #include "probe/sessions_linux.h"
 #include "probe/tensor_shape.h"
@@ -23,7 +21,7 @@
 
 extern const struct ew_image ew_probe_onnx;
 
-struct etwatch_probes {
+struct ew_probe_native {
     struct ew_loaded loaded;
     struct ring_buffer *ring;
     struct ew_probe_libraries *libraries;
@@ -39,7 +37,7 @@ struct etwatch_probes {
 
 /* ------------------------------------------------------------------------ records */
 
-static void deliver(struct etwatch_probes *probes, const struct ew_probe_record *head,
+static void deliver(struct ew_probe_native *probes, const struct ew_probe_record *head,
                     const char *session, const char *shape)
 {
     struct etwatch_span span = {
@@ -62,7 +60,7 @@ static void deliver(struct etwatch_probes *probes, const struct ew_probe_record 
 
 static int on_record(void *ctx, void *data, size_t size)
 {
-    struct etwatch_probes *probes = ctx;
+    struct ew_probe_native *probes = ctx;
     struct ew_probe_record head;
     if (size < sizeof head)
         return 0;
@@ -102,13 +100,13 @@ static int index_of_program(const char *name)
     return -1;
 }
 
-static int program_of(const struct etwatch_probes *probes, const char *name)
+static int program_of(const struct ew_probe_native *probes, const char *name)
 {
     int index = index_of_program(name);
     return index < 0 ? -1 : probes->loaded.program_fds[index];
 }
 
-static int map_of(const struct etwatch_probes *probes, const char *name)
+static int map_of(const struct ew_probe_native *probes, const char *name)
 {
     for (size_t i = 0; i < ew_probe_onnx.map_count; i++)
         if (strcmp(ew_probe_onnx.maps[i].name, name) == 0)
@@ -116,7 +114,7 @@ static int map_of(const struct etwatch_probes *probes, const char *name)
     return -1;
 }
 
-static int load(struct etwatch_probes *probes)
+static int load(struct ew_probe_native *probes)
 {
     static const struct ew_k_config none;
     struct ew_load_plan plan = {.image = &ew_probe_onnx, .config = &none};
@@ -132,7 +130,7 @@ static int load(struct etwatch_probes *probes)
     return libbpf_get_error(probes->ring) != 0 ? ENOMEM : 0;
 }
 
-static int open_libraries(struct etwatch_probes *probes, uint32_t flags)
+static int open_libraries(struct ew_probe_native *probes, uint32_t flags)
 {
     struct ew_probe_programs programs;
     int run = program_of(probes, "ew_ort_run_return"),
@@ -164,37 +162,26 @@ static int explain(struct ew_error *err, int error)
 
 /* ---------------------------------------------------------------------- interface */
 
-int etwatch_probes_new(const struct etwatch_probes_options *given,
-                       struct etwatch_probes **ret_probes, struct etwatch_error_info *reterr)
+int ew_probe_native_open(uint32_t flags, struct ew_probe_native **ret_native,
+                         struct ew_error *reterr)
 {
-    struct etwatch_probes_options options = {.size = sizeof options};
-    struct ew_error err = {0};
-    if (ret_probes == NULL)
-        return ETWATCH_EINVAL;
-    int rc = given == NULL ? 0 : ew_sized_in(&options, sizeof options, given, "options", NULL);
-    if (rc < 0)
-        return rc;
-    if (options.flags >= ETWATCH_PROBES_NO_PYTHON + ETWATCH_PROBES_ONLY_PYTHON)
-        return ETWATCH_EINVAL;
-    struct etwatch_probes *probes = ew_calloc(1, sizeof *probes);
+    struct ew_probe_native *probes = ew_calloc(1, sizeof *probes);
     int error = probes == NULL ? ENOMEM : 0;
     if (error == 0) {
         ew_loaded_init(&probes->loaded);
         error = load(probes);
     }
     if (error == 0)
-        error = open_libraries(probes, options.flags);
+        error = open_libraries(probes, flags);
     if (error == 0) {
-        *ret_probes = probes;
+        *ret_native = probes;
         return 0;
     }
-    rc = explain(&err, error);
-    ew_error_out(reterr, &err, rc);
-    etwatch_probes_free(probes);
-    return rc;
+    ew_probe_native_close(probes);
+    return explain(reterr, error);
 }
 
-void etwatch_probes_free(struct etwatch_probes *probes)
+void ew_probe_native_close(struct ew_probe_native *probes)
 {
     if (probes == NULL)
         return;
@@ -205,19 +192,14 @@ void etwatch_probes_free(struct etwatch_probes *probes)
     ew_free(probes);
 }
 
-int etwatch_probes_add_process(struct etwatch_probes *probes, uint32_t pid)
+void ew_probe_native_add_process(struct ew_probe_native *probes, uint32_t pid)
 {
-    if (probes == NULL)
-        return ETWATCH_EINVAL;
     ew_probe_libraries_of(probes->libraries, pid);
-    return 0;
 }
 
-int etwatch_probes_read(struct etwatch_probes *probes, int64_t unix_minus_raw_ns,
-                        void (*on_span)(void *ctx, const struct etwatch_span *span), void *ctx)
+int ew_probe_native_read(struct ew_probe_native *probes, int64_t unix_minus_raw_ns,
+                         void (*on_span)(void *ctx, const struct etwatch_span *span), void *ctx)
 {
-    if (probes == NULL || on_span == NULL)
-        return ETWATCH_EINVAL;
     probes->unix_minus_raw_ns = unix_minus_raw_ns;
     probes->on_span = on_span;
     probes->ctx = ctx;
@@ -226,17 +208,13 @@ int etwatch_probes_read(struct etwatch_probes *probes, int64_t unix_minus_raw_ns
     return probes->count;
 }
 
-int etwatch_probes_stats(struct etwatch_probes *probes, struct etwatch_probes_stats *ret_stats)
+void ew_probe_native_stats(struct ew_probe_native *probes, struct etwatch_probes_stats *ret_stats)
 {
-    struct etwatch_probes_stats stats = {.size = sizeof stats};
     uint32_t zero = 0;
     uint64_t lost = 0;
-    if (probes == NULL || ret_stats == NULL)
-        return ETWATCH_EINVAL;
-    ew_probe_libraries_stats(probes->libraries, &stats.libraries, &stats.unusable, stats.problem,
-                             sizeof stats.problem);
+    ew_probe_libraries_stats(probes->libraries, &ret_stats->libraries, &ret_stats->unusable,
+                             ret_stats->problem, sizeof ret_stats->problem);
     (void)bpf_map_lookup_elem(probes->lost_fd, &zero, &lost);
-    stats.spans = probes->spans;
-    stats.lost = lost + probes->refused;
-    return ew_sized_out(ret_stats, &stats, sizeof stats);
+    ret_stats->spans = probes->spans;
+    ret_stats->lost = lost + probes->refused;
 }

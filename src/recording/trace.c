@@ -8,6 +8,7 @@
  */
 #include "recording/trace.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,6 +16,7 @@
 #include "base/sized.h"
 #include "decode/kernel.h"
 #include "os/os.h"
+#include "recording/onnx_events.h"
 
 enum { IRPS = 4096, CPUS_MAX = 65536, PROGRESS_BYTES = 1 << 20 };
 #define MEMORY_MAX (UINT64_C(1) << 30) /* unless the options set a limit */
@@ -689,6 +691,28 @@ int etwatch_trace_rewind(struct etwatch_trace *trace)
     return rc;
 }
 
+/* The inferences in the events of ONNX Runtime. */
+static int onnx_spans(struct etwatch_trace *trace,
+                      void (*on_span)(void *ctx, const struct etwatch_span *span), void *ctx,
+                      struct etwatch_error_info *reterr)
+{
+    struct ew_onnx_events events = {0};
+    struct etwatch_trace_event event = {.size = sizeof event};
+    struct etwatch_span span;
+    int count = 0, rc = etwatch_trace_rewind(trace);
+    while (rc == 0 && (rc = etwatch_trace_next(trace, &event, reterr)) > 0) {
+        rc = ew_recording_onnx_wants(&event) ? etwatch_trace_fields(trace, &event) : 0;
+        if (rc == 0 && ew_recording_onnx_add(&events, &event, &span)) {
+            on_span(ctx, &span);
+            count += count < INT_MAX;
+        }
+    }
+    ew_recording_onnx_done(&events);
+    if (rc == 0)
+        rc = etwatch_trace_rewind(trace);
+    return rc < 0 ? rc : count;
+}
+
 int etwatch_trace_spans(struct etwatch_trace *trace,
                         void (*on_span)(void *ctx, const struct etwatch_span *span), void *ctx,
                         struct etwatch_error_info *reterr)
@@ -696,7 +720,7 @@ int etwatch_trace_spans(struct etwatch_trace *trace,
     if (trace == NULL || on_span == NULL)
         return ETWATCH_EINVAL;
     if (trace->perfetto == NULL)
-        return 0;
+        return onnx_spans(trace, on_span, ctx, reterr);
     struct ew_alloc_limit *before = ew_alloc_limit_use(trace->memory);
     int rc = ew_perfetto_trace_spans(trace->perfetto, on_span, ctx);
     (void)ew_alloc_limit_use(before);

@@ -163,7 +163,7 @@ int ew_accounting_init(struct ew_accounting *accounting, const struct ew_source_
     tally.selected_ctx = accounting;
     memset(accounting, 0, sizeof *accounting);
     accounting->events = config->events;
-    accounting->events_all = config->events_all;
+    accounting->sched = (struct ew_sched_events){config->events_all, config->causes};
     int rc = ew_selection_init(&accounting->selection, filter->pids, filter->pid_count,
                                filter->names, filter->name_count);
     if (rc == 0)
@@ -205,11 +205,9 @@ EW_NO_ARRAYS void ew_accounting_take(struct ew_accounting *accounting,
     if (accounting->lines != NULL && announces)
         keep_line(accounting, &event);
     if (accounting->events)
-        ew_sched_events_emit(accounting->tally, accounting->events_all, false, record, &event,
-                             facts);
+        ew_sched_events_emit(accounting->tally, &accounting->sched, false, record, &event, facts);
     /* On allocation failure the tally counts the event as lost. */
     (void)ew_tally_event(accounting->tally, record, &event, facts);
     if (accounting->events)
-        ew_sched_events_emit(accounting->tally, accounting->events_all, true, record, &event,
-                             facts);
+        ew_sched_events_emit(accounting->tally, &accounting->sched, true, record, &event, facts);
 }

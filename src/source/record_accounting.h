@@ -22,11 +22,15 @@
 /* Scheduler events of an ETW session in the form that every backend delivers (struct
  * etwatch_event). */
 
-/* all: for every thread, not only for those of selected processes. Call once before the tally
- * processes the event and once after it (after = true): a starting thread is known only after,
- * an ending thread only before. */
-void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool after,
-                          const struct ew_record *record, const struct ew_event *event,
+/* all: for every thread, not only for those of selected processes. causes: a wake-up by an
+ * interrupt has no waker, and waits for pages are marked. Call once before the tally processes the
+ * event and once after it (after = true): a starting thread is known only after, an ending thread
+ * only before. */
+struct ew_sched_events {
+    bool all, causes;
+};
+void ew_sched_events_emit(const struct ew_tally *tally, const struct ew_sched_events *options,
+                          bool after, const struct ew_record *record, const struct ew_event *event,
                           const struct ew_facts *facts);
 
 struct ew_accounting_line;
@@ -38,7 +42,8 @@ struct ew_accounting {
     uint64_t horizon_ns, last_ns;
     bool cut; /* an interval ended in this drain */
     struct ew_source_stats stats;
-    bool events, events_all;           /* emit scheduler events; of all threads */
+    bool events; /* emit scheduler events */
+    struct ew_sched_events sched;
     struct ew_accounting_line **lines; /* NULL: command lines are not requested */
     uint32_t line_count;
 };

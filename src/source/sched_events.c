@@ -13,6 +13,8 @@
 enum { TERMINATED = 4, WAITING = 5 };
 /* KWAIT_REASON: waiting for a page, or for memory to put one in. */
 enum { FREE_PAGE = 1, PAGE_IN = 2, WR_FREE_PAGE = 8, WR_PAGE_IN = 9 };
+/* Flags of ReadyThread. */
+enum { READY_BY_DPC = 1 };
 /* Linux task states. */
 enum { READY = 0, SLEEPING = 1, BLOCKED = 2, DEAD = 0x80 };
 
@@ -155,8 +157,19 @@ static bool fill(struct etwatch_event *out, bool after, const struct ew_record *
     }
 }
 
-void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool after,
-                          const struct ew_record *record, const struct ew_event *event,
+/* A timer or a device makes a thread ready in a DPC: the thread that it interrupted is no cause. */
+static void add_causes(struct etwatch_event *out, const struct ew_event *event)
+{
+    if (out->kind == ETWATCH_EVENT_SWITCH)
+        out->in_fault = out->state == BLOCKED ? 2 : 1;
+    if (out->kind == ETWATCH_EVENT_WAKEUP && (event->u.ready.flags & READY_BY_DPC) != 0) {
+        out->next_pid = out->next_tid = 0;
+        out->next_name = NULL;
+    }
+}
+
+void ew_sched_events_emit(const struct ew_tally *tally, const struct ew_sched_events *options,
+                          bool after, const struct ew_record *record, const struct ew_event *event,
                           const struct ew_facts *facts)
 {
     struct etwatch_event out;
@@ -169,8 +182,10 @@ void ew_sched_events_emit(const struct ew_tally *tally, bool all, bool after,
         const char *name = resolve(tally, event->cpu, &out.next_pid, &out.next_tid);
         out.next_name = out.kind == ETWATCH_EVENT_WAKEUP ? NULL : name;
     }
+    if (options->causes)
+        add_causes(&out, event);
     bool next = out.kind == ETWATCH_EVENT_SWITCH || out.kind == ETWATCH_EVENT_FORK;
-    if (all || ew_tally_is_selected(tally, out.pid) ||
+    if (options->all || ew_tally_is_selected(tally, out.pid) ||
         (next && ew_tally_is_selected(tally, out.next_pid)))
         facts->event(facts->ctx, &out);
 }

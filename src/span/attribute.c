@@ -343,6 +343,20 @@ static void add_part(struct job *job, const struct ew_spans_thread *thread, uint
     }
 }
 
+/* The thread read the clock at the start: not so of profiles, and of runs that another thread
+ * began.
+ */
+static bool marks_itself(const struct etwatch_span *span)
+{
+    return span->kind != ETWATCH_SPAN_OPERATOR && (span->flags & ETWATCH_SPAN_ASYNC) == 0;
+}
+
+static bool is_waiting(const struct ew_spans_part *part)
+{
+    return part->state == EW_SPANS_READY || part->state == EW_SPANS_SLEEP ||
+           part->state == EW_SPANS_DISK || part->state == EW_SPANS_FAULT;
+}
+
 static void divide(struct job *job, const struct ew_spans_thread *thread, uint64_t from_ns,
                    uint64_t to_ns, uint32_t depth)
 {
@@ -359,7 +373,12 @@ static void divide(struct job *job, const struct ew_spans_thread *thread, uint64
         }
         if (end_ns <= at_ns)
             continue;
-        add_part(job, thread, i, at_ns, end_ns, depth);
+        /* It ran the mark itself: events up to then that say otherwise are incomplete. */
+        if (depth == 0 && at_ns == job->span->start_ns && marks_itself(job->span) &&
+            is_waiting(part))
+            add_run(job, thread, at_ns, end_ns);
+        else
+            add_part(job, thread, i, at_ns, end_ns, depth);
         at_ns = end_ns;
     }
     if (at_ns < to_ns)

@@ -317,9 +317,14 @@ static void add_switch(struct ew_spans_history *history, const struct etwatch_ev
           (struct ew_spans_part){.state = EW_SPANS_RUN, .cpu = cpu, .waker_tid = UINT32_MAX});
     if (cpu == EW_SPANS_NO_CPU)
         return;
-    struct ew_spans_turn *turn = append(history, &history->cpus[cpu], sizeof(struct ew_spans_turn));
+    /* Only a switch that was missing is late. */
+    struct ew_spans_list *turns = &history->cpus[cpu];
+    uint64_t from_ns =
+        turns->count == 0 ? 0 : from_of(turns, sizeof(struct ew_spans_turn), turns->count - 1);
+    struct ew_spans_turn *turn = append(history, turns, sizeof(struct ew_spans_turn));
     if (turn != NULL)
-        *turn = (struct ew_spans_turn){event->t_ns, event->next_pid, event->next_tid};
+        *turn = (struct ew_spans_turn){event->t_ns > from_ns ? event->t_ns : from_ns,
+                                       event->next_pid, event->next_tid};
 }
 
 /* A wake-up of a thread that is ready already changes nothing. */

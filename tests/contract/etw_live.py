@@ -95,6 +95,23 @@ def events_have_every_name_and_are_those_of_the_recording(way):
     check(all(0 <= o["ready_ns"] <= o["wait_ns"] for o in woken), "ready for longer than off the CPU")
 
 
+@cases(WAYS)
+def inferences_are_those_that_the_runtime_logged(way):
+    """Their session plays the recording earlier than that of the switches, so the causes are those of tests/etl/onnx.py only there."""
+    with recording("onnx") as path:
+        objects = objects_of(emulated(path + way, "onnx", "-a", "--json", "-q", "--duration", "2"))
+        rest = objects_of(emulated(path + way, "onnx", "-n", "hog", "--json", "-q", "--duration", "1"))
+    spans = [o for o in objects if o["type"] == "span"]
+    check_eq([(s["kind"], s["session"], s["pid"], s["tid"], s["dt_ns"]) for s in spans],
+             [("load", "mlp.onnx", 4000, 4004, 10_000_000)] +
+             [("inference", "mlp.onnx", 4000, 4004, ns) for ns in [4_000_000] * 9 + [46_000_000]], "spans")
+    for s in spans:
+        causes = ("work", "runq_wait", "throttled", "fault", "disk_wait", "lock_wait", "process_wait", "sleep", "unknown")
+        check_eq(sum(s[f"{name}_ns"] for name in causes), s["dt_ns"], "sum of the causes")
+    check_eq((objects[-1]["type"], objects[-1]["lost"]), ("stats", 0), "the last object, lost")
+    check_eq([s for s in rest if s["type"] == "span"], [], "inferences of a process that infers nothing")
+
+
 @test
 def only_events_of_selected_processes_are_reported_unless_all_are_requested():
     with recording() as path:

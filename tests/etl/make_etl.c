@@ -12,8 +12,8 @@
 #include <etwatch/etwatch.h>
 
 static const struct make_kind *const kind_tables[] = {
-    make_plain_kinds, make_content_kinds, make_user_kinds, make_graphics_kinds,
-    make_wrong_kinds, make_damage_kinds,  make_names_kinds};
+    make_plain_kinds, make_content_kinds, make_user_kinds,  make_graphics_kinds,
+    make_wrong_kinds, make_damage_kinds,  make_names_kinds, make_onnx_kinds};
 
 static void print_usage(FILE *to)
 {

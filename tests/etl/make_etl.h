@@ -39,6 +39,7 @@ extern const struct make_kind make_graphics_kinds[];
 extern const struct make_kind make_wrong_kinds[];
 extern const struct make_kind make_damage_kinds[];
 extern const struct make_kind make_names_kinds[];
+extern const struct make_kind make_onnx_kinds[];
 
 /* A config that writes to the output, with the given options. */
 struct ew_etl_writer_config make_config(const struct make_options *options,

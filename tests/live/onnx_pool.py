@@ -7,13 +7,14 @@ from livekit import of_type, one, total, watch
 from onnxkit import PYTHON, environment, make_model, write
 
 TWO_CALLERS = """
-import json, os, sys, threading, time, numpy as np, onnxruntime as ort
+import contextlib, json, os, sys, threading, time, numpy as np, onnxruntime as ort
 
 def cpu_ns():
     times = {}
     for tid in os.listdir("/proc/self/task"):
-        with open(f"/proc/self/task/{tid}/schedstat") as file:
-            times[int(tid)] = int(file.read().split()[0])
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a caller that is about to exit
+            with open(f"/proc/self/task/{tid}/schedstat") as file:
+                times[int(tid)] = int(file.read().split()[0])
     return times
 
 options = ort.SessionOptions()

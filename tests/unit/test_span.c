@@ -164,6 +164,29 @@ TEST(a_span_that_lost_the_cpu_waited_for_the_thread_that_ran)
     etwatch_spans_free(story.spans);
 }
 
+/* Some kernels do not report every switch: see ebpf/bpf/causes.bpf.h. */
+TEST(a_thread_that_sets_a_mark_runs_whatever_the_last_event_was)
+{
+    struct story story;
+    begin(&story);
+    sw(&story, 1, 0, 0, 0, ME);
+    sw(&story, 10, 0, ME, 0, HOG);
+    const struct etwatch_span *span = explain(&story, 5, 15);
+    CHECK_EQ_UINT(span->ns[ETWATCH_CAUSE_WORK], 5 * MS);
+    CHECK_EQ_UINT(span->ns[ETWATCH_CAUSE_CPU], 5 * MS);
+    span = explain(&story, 20, 30);
+    CHECK_EQ_UINT(span->ns[ETWATCH_CAUSE_WORK], 10 * MS);
+    CHECK_EQ_UINT(span->cpu_ns, 10 * MS);
+    /* The missing switch, late, and the next one. */
+    sw(&story, 14, 0, HOG, 1, ME);
+    sw(&story, 40, 0, ME, 0, HOG);
+    sw(&story, 42, 0, HOG, 1, ME);
+    span = explain(&story, 35, 45);
+    CHECK_EQ_UINT(span->ns[ETWATCH_CAUSE_WORK], 8 * MS);
+    CHECK_EQ_UINT(span->ns[ETWATCH_CAUSE_CPU], 2 * MS);
+    etwatch_spans_free(story.spans);
+}
+
 TEST(a_sleep_that_a_thread_of_the_process_ended_is_a_lock)
 {
     struct story story;

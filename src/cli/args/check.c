@@ -49,7 +49,7 @@ static int check_run(struct ew_parser *p)
     return 0;
 }
 
-/* stat of a recording. It ends by itself and has neither users nor cgroups. */
+/* stat and others of a recording. It ends by itself and has neither users nor cgroups. */
 static int check_stat_recording(struct ew_parser *p)
 {
     struct ew_options *o = p->options;
@@ -139,10 +139,12 @@ static int check_record(struct ew_parser *p)
 
 static int check_onnx(struct ew_parser *p)
 {
+    if (p->options->files.count > 0)
+        return check_stat_recording(p);
     if (!ew_options_select(p->options))
         return ew_parser_fail(p, "onnx needs a selection of processes: -p PID, -n NAME, -u USER, "
                                  "--cgroup PATH, or -a for all; to start a command: etwatch run "
-                                 "--onnx -- CMD");
+                                 "--onnx -- CMD; a recording: etwatch onnx FILE.etl");
     return 0;
 }
 

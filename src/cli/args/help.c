@@ -18,7 +18,8 @@ static const char program_help[] =
     "  etwatch stat -n python --hz 100        stream samples of running processes\n"
     "  etwatch top                            show a live screen\n"
     "  etwatch waits -p 1234                  show which thread waited for which, and how "
-    "long\n" ON_LINUX "  etwatch onnx -p 1234                   show why inferences of ONNX "
+    "long\n"
+    "  etwatch onnx -p 1234                   show why inferences of ONNX "
     "Runtime are slow\n" ON_LINUX "  etwatch spans -- CMD                   run a command and show "
     "why its marked work is slow\n" ON_LINUX
     "  etwatch serve                          dashboard, Prometheus and JSON on port 9797\n"
@@ -166,17 +167,21 @@ static const char waits_help[] = ON_LINUX
     "  etwatch waits -n chrome trace.etl\n";
 
 static const char onnx_help[] =
-    "usage: etwatch onnx [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a)\n"
+    "usage: etwatch onnx [options] (-p PID | -n NAME | -u USER | --cgroup PATH | -a | FILE.etl)\n"
     "\n"
     "Explains every inference of ONNX Runtime in running processes, of any language, without a "
     "change to\n"
     "them: latency percentiles and causes per session. On a terminal a screen that is renewed "
     "every\n"
-    "second; else a report at the end (Ctrl-C or --duration). Linux with eBPF.\n"
+    "second; else a report at the end (Ctrl-C or --duration). Linux with eBPF, and Windows;\n"
+    "recordings of Windows (with the provider Microsoft.ML.ONNXRuntime and context switches) on "
+    "any "
+    "system.\n"
     "\n"
     "  etwatch onnx -p 1234\n"
     "  etwatch onnx -n python --duration 10s\n"
-    "  etwatch onnx -a --json -o inferences.jsonl\n";
+    "  etwatch onnx -a --json -o inferences.jsonl\n"
+    "  etwatch onnx -n infer.exe trace.etl\n";
 
 static const char spans_help[] =
     "usage: etwatch spans [options] -- COMMAND [ARGUMENT...]\n"

@@ -540,7 +540,7 @@ static const struct ew_option table[] = {
     {"alert", 0, "CONDITION", "report when a condition holds: 'cpu_percent>80 for 20ms'; may be repeated", WATCH | EW_CMD_RECORD, EW_SECTION_MEASURE, OTHER(add_alert), .grows = true},
     {"waits", 0, NULL, "also which thread waited for which (records every switch and wake-up)", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(waits)},
     {"spans", 0, NULL, "also why marked stretches of work were slow (etwatch.span, etwatch/span.h)", EW_CMD_RUN | EW_CMD_SERVE, EW_SECTION_MEASURE, SWITCH(spans), .only = EW_ON_LINUX},
-    {"onnx", 0, NULL, "the same for every inference of ONNX Runtime, without a change", EW_CMD_RUN | EW_CMD_SERVE, EW_SECTION_MEASURE, SWITCH(onnx), .only = EW_ON_LINUX},
+    {"onnx", 0, NULL, "the same for every inference of ONNX Runtime, without a change", EW_CMD_RUN | EW_CMD_SERVE, EW_SECTION_MEASURE, SWITCH(onnx)},
     {"operators", 0, NULL, "with --onnx: also each operator, by the profiling of ONNX Runtime (slows inferences down)", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(operators), .only = EW_ON_LINUX},
     {"py-spy", 0, "FILE", "with --onnx: also sample stacks with py-spy, by inference and state of the thread, folded", EW_CMD_RUN, EW_SECTION_MEASURE, TEXT(py_spy_path), .form = A_FILE, .only = EW_ON_LINUX},
     {"wait-all", 0, NULL, "continue until the last descendant has exited", EW_CMD_RUN, EW_SECTION_MEASURE, SWITCH(wait_all)},

@@ -203,9 +203,9 @@ int ew_fail_unexpected(struct ew_parser *p, const char *word)
 /* A word that is not an option: a recording, if the command reads recordings. */
 static int take_file(struct ew_parser *p, const char *word)
 {
-    if ((p->options->command & (EW_CMD_STAT | EW_CMD_WAITS | EW_CMD_REPORT | EW_CMD_EVENTS |
-                                EW_CMD_EXPORT | EW_CMD_SERVE | EW_CMD_COMPARE | EW_CMD_SERVICE)) ==
-        0)
+    if ((p->options->command &
+         (EW_CMD_STAT | EW_CMD_WAITS | EW_CMD_REPORT | EW_CMD_EVENTS | EW_CMD_EXPORT |
+          EW_CMD_SERVE | EW_CMD_COMPARE | EW_CMD_SERVICE | EW_CMD_ONNX)) == 0)
         return ew_fail_unexpected(p, word);
     int rc = ew_args_list_add_word(&p->options->files, word);
     if (rc == ETWATCH_EINVAL)

@@ -70,6 +70,8 @@ int BPF_PROG(ew_stream_switch, bool preempt, struct task_struct *prev, struct ta
     __u32 in_fault = 0;
     if (config.causes) {
         find_unthrottled(my_interrupts(), prev);
+        find_missing_switch(my_interrupts(), prev);
+        note_incoming(my_interrupts(), next);
         in_fault = pause_fault(prev);
         resume_fault(next);
     }
