@@ -10,7 +10,7 @@
 enum {
     EW_PERFETTO_TRACE_FILES_MAX = 256,
     EW_PERFETTO_TRACE_WINDOW = 1 << 15,
-    EW_PERFETTO_TRACE_FIELDS_MAX = 80
+    EW_PERFETTO_TRACE_FIELDS_MAX = 272 /* as many metrics as a set has, and the other fields */
 };
 
 struct ew_perfetto_trace_file {

@@ -105,6 +105,12 @@ static void put_gauges(struct ew_sampler *sampler, struct etwatch_sample *out, u
 
 static void put_devices(struct etwatch_sample *out, uint32_t has, const uint64_t *values)
 {
+    if (has == 0) { /* nearly always */
+#define EW_X(name) out->name = 0;
+        EW_DEVICE_VALUES(EW_X)
+#undef EW_X
+        return;
+    }
 #define EW_X(name)                                                       \
     out->name = (has & EW_HAS_DV(name)) != 0 ? values[EW_DV_##name] : 0; \
     if ((has & EW_HAS_DV(name)) != 0)                                    \
