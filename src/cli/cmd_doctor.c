@@ -134,9 +134,14 @@ static void check_devices(struct doctor *doctor, const struct etwatch_devices *b
         const char *name = problem                ? device->problem
                            : device->name != NULL ? device->name
                                                   : device->id;
-        if (device->kind != kind)
+        bool meter = kind == ETWATCH_DEVICE_ENERGY && !problem &&
+                     etwatch_device_has(device, ETWATCH_D_power_watts); /* of a GPU */
+        if (device->kind != kind && !meter)
             continue;
         name = name != NULL ? name : "?";
+        /* A device that is there, but does not work. */
+        if (problem && (device->flags & ETWATCH_DEVICE_ABSENT) == 0)
+            state = ETWATCH_CHECK_WARN;
         /* Missing rights have a fix; a machine without the device has none. */
         const char *mark = problem ? strstr(name, fix_mark) : NULL;
         int len = mark != NULL ? (int)(mark - name) : (int)strlen(name);

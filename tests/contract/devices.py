@@ -635,6 +635,21 @@ def the_doctor_has_a_line_for_each_kind_of_device():
 
 
 @test
+def the_doctor_names_the_meter_of_a_gpu_and_warns_of_a_driver_that_hangs():
+    with temp_dir() as root:
+        run_gpu(root, "util 0\n", seconds=0.1)  # skips without the fake driver
+        control = os.path.join(root, "control")
+        options = ("--nvml-library", os.path.join(BUILD, "tests", "libfakenvml.so"))
+        lines = doctor(root, *options, environment={"FAKE_NVML": control})
+        check_eq([(lines[name]["state"], lines[name]["found"]) for name in ("device_gpu", "device_energy")],
+                 [("ok", "NVIDIA Fake 0 (nvml)")] * 2)
+        write(control, "block 60000\n")
+        line = doctor(root, *options, environment={"FAKE_NVML": control})["device_gpu"]
+        check_eq(line["state"], "warn")
+        check_in("has not answered", line["found"])
+
+
+@test
 def the_doctor_says_how_an_energy_meter_becomes_readable():
     linux_only("RAPL")
     with temp_dir() as root:
