@@ -550,7 +550,8 @@ TEST(methods_bodies_and_floods_are_refused)
 TEST(long_answers_are_compressed_for_clients_that_accept_it)
 {
     struct ew_state *state = new_state(50, false);
-    struct ew_request request = {.method = "GET", .target = "/metrics", .host = "127.0.0.1"};
+    struct ew_request request = {
+        .method = "GET", .target = "/api/v1/processes", .host = "127.0.0.1"};
     struct ew_routes routes = {.state = state};
     struct ew_response plain, small;
     char name[16];
