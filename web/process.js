@@ -107,6 +107,8 @@ export function processPage() {
     el("div", { class: "charts" }, cpuCard, spansCard, stripCard, flameCard, ...charts.map((c) => c.chart.card),
       totals, everything));
   if (view.details) { flameCard.hidden = !recorded; showDetails(); }
+  /** The answer has the busiest threads first; a thread keeps its place and colour. @type {Map<number, number>} */
+  const places = new Map();
   let busy = false, gone = false, detailSeen = false;
   const update = async () => {
     if (gone) return;
@@ -171,7 +173,9 @@ export function processPage() {
     const marks = [{ t: detail.start_ms, text: "start", color: "#34d399" }, ...(detail.exit_ms ? [{ t: detail.exit_ms, text: "exit", color: "#f87171" }] : []),
       ...store.alerts.filter((a) => a.id === id).map((a) => ({ t: a.from_ms, text: a.metric, color: "#fbbf24" }))];
     const at = times(h), total = h.series.cpu_ns ?? [];
-    const bands = (ON_DISK.has(h.resolution) ? [] : t.threads).map((thread, i) => ({ label: `${thread.name || "thread"} ${thread.tid}`, color: COLORS[i % COLORS.length], values: thread.cpu_ns.map((v) => (v === null ? null : v / 1e7)) }));
+    for (const { tid } of t.threads) if (!places.has(tid)) places.set(tid, places.size);
+    const place = (/** @type {{tid: number}} */ thread) => places.get(thread.tid) ?? 0;
+    const bands = (ON_DISK.has(h.resolution) ? [] : [...t.threads].sort((x, y) => place(x) - place(y))).map((thread) => ({ label: `${thread.name || "thread"} ${thread.tid}`, color: COLORS[place(thread) % COLORS.length], values: thread.cpu_ns.map((v) => (v === null ? null : v / 1e7)) }));
     const rest = total.map((v, i) => (v === null ? null : Math.max(0, v / 1e7 - bands.reduce((sum, b) => sum + (b.values[i] ?? 0), 0))));
     if (!bands.length || rest.some((v) => (v ?? 0) > 1)) bands.push({ label: bands.length ? "other threads" : "CPU", color: bands.length ? "#64748b" : COLORS[0], values: rest });
     cpu.set(at, bands, marks);

@@ -296,3 +296,16 @@ bool ew_request_wants_openmetrics(const char *accept)
     }
     return open_weight > 0 && open_weight >= plain_weight;
 }
+
+bool ew_request_accepts_gzip(const char *accept_encoding)
+{
+    const char *at = accept_encoding;
+    while (at != NULL && *at != '\0') {
+        at += strspn(at, " ,");
+        size_t len = strcspn(at, ",");
+        if (equal_nocase(at, strcspn(at, ";, "), "gzip"))
+            return weight(at, len) > 0;
+        at += len;
+    }
+    return false;
+}

@@ -88,5 +88,7 @@ bool ew_request_token_equal(const char *given, size_t given_len, const char *tok
 bool ew_request_authorized(const struct ew_request *request, const char *token);
 /* Whether an Accept header prefers OpenMetrics 1.0 to the text format. */
 bool ew_request_wants_openmetrics(const char *accept);
+/* Whether an Accept-Encoding header names gzip, with a weight above 0. */
+bool ew_request_accepts_gzip(const char *accept_encoding);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "serve/archive.h"
+#include "serve/gzip.h"
 #include "serve/prometheus.h"
 
 /* Styles and scripts are files of their own; charts set styles by script, which needs no inline
@@ -604,6 +605,24 @@ static bool check(struct call *call, uint64_t now_ns)
     return false;
 }
 
+/* Metrics and JSON repeat themselves so much that a sixth or less is left of them. */
+static void compress(const struct ew_request *request, struct ew_response *response)
+{
+    struct ew_buf small;
+    if (response->status != 200 || response->fixed != NULL ||
+        (response->flags & EW_RESPONSE_STREAM) != 0 || response->body.len < EW_ROUTES_GZIP_MIN ||
+        !ew_request_accepts_gzip(request->accept_encoding))
+        return;
+    ew_buf_init(&small, EW_ROUTES_BODY_MAX, NULL, NULL);
+    if (!ew_gzip(response->body.data, response->body.len, &small)) {
+        ew_buf_done(&small);
+        return;
+    }
+    ew_buf_done(&response->body);
+    response->body = small;
+    response->flags |= EW_RESPONSE_GZIP;
+}
+
 void ew_routes_answer(struct ew_routes *routes, const struct ew_request *request, uint64_t now_ns,
                       struct ew_response *ret_response)
 {
@@ -616,5 +635,6 @@ void ew_routes_answer(struct ew_routes *routes, const struct ew_request *request
         dispatch(&call);
     if (ret_response->body.error != 0)
         fail(ret_response, 503, "out of memory%s", "");
+    compress(request, ret_response);
     routes->refused += ret_response->status >= 400;
 }

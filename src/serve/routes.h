@@ -48,6 +48,7 @@ enum {
     EW_ROUTES_RATE = 500,
     EW_ROUTES_STRANGERS_PART = 5, /* requests without the token get this part of the rate */
     EW_ROUTES_BODY_MAX = 64 << 20,
+    EW_ROUTES_GZIP_MIN = 2048, /* shorter answers are not compressed */
 };
 
 /* Fills the response; the caller frees its body with ew_buf_done. now_ns: any steady clock. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """etwatch serve over real connections: what it answers, what it refuses, what it may do."""
 import contextlib
+import gzip
 import http.client
 import json
 import os
@@ -532,6 +533,24 @@ def the_openapi_file_names_every_path():
     paths |= {"/api/v1/processes/{id}", "/api/v1/devices/{number}/history"}
     check(len(paths) > 15, f"{len(paths)} paths in routes.c")
     check_eq(paths, set(described), "paths")
+    for path, item in described.items():
+        for parameter in item["get"].get("parameters", []):
+            if parameter["name"] in ("from", "to", "metrics"):
+                check("pattern" in parameter["schema"], f"{path}: what {parameter['name']} may be")
+    check_eq(server.get("/api/v1/system/history?from=")[0], 400, "an empty time")
+
+
+@test
+def long_answers_are_compressed_for_clients_that_accept_it():
+    server = serve()
+    wait_for("facts", lambda: server.get("/healthz")[0] == 200)
+    for path in ("/metrics", "/api/v1/meta"):
+        status, headers, body = server.get(path, headers={"Accept-Encoding": "gzip"})
+        check_eq((status, headers["Content-Encoding"]), (200, "gzip"), path)
+        check_eq(int(headers["Content-Length"]), len(body), "length")
+        plain = gzip.decompress(body)
+        check(len(body) < len(plain) / 3, f"{path}: {len(body)} of {len(plain)} bytes")
+        check_eq(server.get(path)[1]["Content-Encoding"], None, f"{path} without gzip")
 
 
 main()

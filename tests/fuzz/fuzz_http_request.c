@@ -68,7 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                  .origin = lines[2],
                                  .authorization = lines[3],
                                  .cookie = lines[4],
-                                 .accept = lines[5]};
+                                 .accept = lines[5],
+                                 .accept_encoding = lines[5]};
     struct ew_routes routes = {.state = &state, .token = size % 2 != 0 ? "0123456789abcdef" : NULL};
     struct ew_response response;
     ew_routes_answer(&routes, &request, 1, &response);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "serve/device_series.h"
+#include "serve/gzip.h"
 #include "serve/prometheus.h"
 #include "serve/routes.h"
 #include "test.h"
@@ -125,6 +126,18 @@ TEST(openmetrics_is_used_only_if_preferred)
         "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"));
     CHECK(!ew_request_wants_openmetrics("application/openmetrics-text;q=0.2,text/plain;q=0.5"));
     CHECK(!ew_request_wants_openmetrics("application/openmetrics-text;version=0.0.1,text/plain"));
+}
+
+TEST(gzip_is_used_only_if_it_is_accepted)
+{
+    CHECK(!ew_request_accepts_gzip(NULL));
+    CHECK(!ew_request_accepts_gzip(""));
+    CHECK(!ew_request_accepts_gzip("identity"));
+    CHECK(!ew_request_accepts_gzip("gzip;q=0, br"));
+    CHECK(!ew_request_accepts_gzip("notgzip"));
+    CHECK(ew_request_accepts_gzip("gzip"));
+    CHECK(ew_request_accepts_gzip("br, GZIP;q=0.5"));
+    CHECK(ew_request_accepts_gzip("gzip, deflate, br, zstd"));
 }
 
 /* -------------------------------------------------------------------------- history */
@@ -531,6 +544,37 @@ TEST(methods_bodies_and_floods_are_refused)
     ew_routes_answer(&routes, &request, 3 * S, &response);
     CHECK_EQ_INT(response.status, 200);
     ew_buf_done(&response.body);
+    free_state(state);
+}
+
+TEST(long_answers_are_compressed_for_clients_that_accept_it)
+{
+    struct ew_state *state = new_state(50, false);
+    struct ew_request request = {
+        .method = "GET", .target = "/api/v1/processes", .host = "127.0.0.1"};
+    struct ew_routes routes = {.state = state};
+    struct ew_response plain, small;
+    char name[16];
+    for (uint32_t pid = 1; pid <= 40; pid++) {
+        (void)snprintf(name, sizeof name, "name-%u", pid);
+        tick(state, pid, name, 101 * S, 1000000 * pid);
+    }
+    ew_routes_answer(&routes, &request, S, &plain);
+    request.accept_encoding = "gzip";
+    ew_routes_answer(&routes, &request, S, &small);
+    CHECK_EQ_UINT(plain.flags & EW_RESPONSE_GZIP, 0);
+    CHECK(plain.body.len > EW_ROUTES_GZIP_MIN);
+    if ((small.flags & EW_RESPONSE_GZIP) != 0) { /* not in a build without zlib */
+        CHECK(small.body.len < plain.body.len / 3);
+        CHECK_EQ_UINT((uint8_t)small.body.data[0], 0x1f);
+    }
+    CHECK_EQ_UINT((small.flags & EW_RESPONSE_GZIP) != 0, ew_gzip_available());
+    ew_buf_done(&plain.body);
+    ew_buf_done(&small.body);
+    request.target = "/healthz";
+    ew_routes_answer(&routes, &request, S, &small);
+    CHECK_EQ_UINT(small.flags & EW_RESPONSE_GZIP, 0);
+    ew_buf_done(&small.body);
     free_state(state);
 }
 
