@@ -34,7 +34,7 @@ TARGETS = {
     "src/os/linux/confine.c": ["confine"],
     "src/os/linux/rights.c": ["confine", "os_linux"],
     "src/os/linux/file.c": ["confine", "os_linux", "os"],
-    "src/source/ebpf/log.c": ["ebpf_log"],
+    "src/source/ebpf/log.c": ["ebpf_log", "monitor"],
     "src/source/pftrace/inflate.c": ["inflate", "perfetto", "replay_inflate"],
     "src/source/pftrace/reader.c": PERFETTO,
     "src/source/pftrace/sched.c": PERFETTO,

@@ -247,3 +247,77 @@ TEST(without_memory_a_thread_that_is_known_is_read_as_before)
     CHECK(!taken.reading[taken.count - 1].incomplete);
     free_source(source);
 }
+
+TEST(an_entry_says_how_a_thread_left_its_processor)
+{
+    struct ew_ebpf_source *source = new_source();
+    source->units.page_bytes = 4096;
+    append(0, EW_K_SPAN, 7, 5, 30, 4);
+    entries[0].rss_pages = 3;
+    append(0, EW_K_SPAN_WAITS, 7, 5, 40, 5);
+    append(0, EW_K_SPAN, 7, 5, 50, 50); /* ran from 0: unknown */
+    append(0, EW_K_OPEN, 7, 5, 60, 6);
+    drain(source);
+    CHECK_EQ_UINT(taken.count, 4);
+    const struct ew_reading *found = taken.reading;
+    CHECK_EQ_UINT(found[0].kind, EW_READING_SPAN);
+    CHECK_EQ_UINT(found[0].left, EW_LEFT_PREEMPTED);
+    CHECK_EQ_UINT(found[0].ran_from_ns, 26);
+    CHECK_EQ_UINT(found[0].gauge_has, EW_HAS_G(rss_bytes));
+    CHECK_EQ_UINT(found[0].gauge[EW_G_rss_bytes], 3 * 4096);
+    CHECK_EQ_UINT(found[1].left, EW_LEFT_WAITING);
+    CHECK_EQ_UINT(found[1].gauge_has, 0);
+    CHECK_EQ_UINT(found[2].kind, EW_READING_AT);
+    CHECK_EQ_UINT(found[3].kind, EW_READING_OPEN);
+    CHECK_EQ_UINT(found[3].ran_from_ns, 0);
+    CHECK_EQ_UINT(found[3].left, EW_LEFT_NOT);
+    free_source(source);
+}
+
+TEST(a_running_thread_has_its_cpu_time_up_to_the_horizon)
+{
+    struct ew_ebpf_source *source = new_source();
+    source->last_drain_ns = 1000;
+    running[0].thread.entry = (struct ew_k_entry){.kind = EW_K_AT,
+                                                  .tid = 7,
+                                                  .tgid = PID,
+                                                  .start_ns = 5,
+                                                  .t_ns = 1000,
+                                                  .in_ns = 700,
+                                                  .in_cpu_ns = 50};
+    running[1].thread.entry = running[0].thread.entry;
+    running[1].thread.entry.tid = 8;
+    running[1].thread.entry.in_ns = 950; /* after the horizon */
+    drain(source);
+    memset(running, 0, sizeof running);
+    CHECK_EQ_UINT(taken.count, 2);
+    CHECK_EQ_UINT(taken.reading[0].kind, EW_READING_SPAN);
+    CHECK_EQ_UINT(taken.reading[0].t_ns, 900);
+    CHECK_EQ_UINT(taken.reading[0].counter[EW_C_cpu_ns], 250);
+    CHECK_EQ_UINT(taken.reading[0].ran_from_ns, 700);
+    CHECK_EQ_UINT(taken.reading[1].kind, EW_READING_AT);
+    CHECK_EQ_UINT(taken.reading[1].t_ns, 1000);
+    CHECK_EQ_UINT(taken.reading[1].counter_has, 0);
+    free_source(source);
+}
+
+TEST(threads_of_many_drains_are_each_found_again)
+{
+    enum { DRAINS = 80 };
+    struct ew_ebpf_source *source = new_source();
+    for (uint32_t i = 0; i < DRAINS; i++) {
+        for (uint32_t k = 0; k < ENTRIES; k++)
+            append(i % CPUS, EW_K_OPEN, 1000 + i * ENTRIES + k, 5, 100 + i, 1);
+        taken.count = 0;
+        drain(source);
+        CHECK_EQ_UINT(taken.count, ENTRIES);
+        CHECK_EQ_UINT(source->active_count, (i + 1) * ENTRIES);
+    }
+    for (uint32_t tid = 1000; tid < 1000 + DRAINS * ENTRIES; tid++) {
+        const struct ew_ebpf_active *active = find_active(source, tid);
+        CHECK(active != NULL);
+        CHECK_EQ_UINT(active->tid, tid);
+    }
+    CHECK(find_active(source, 999) == NULL);
+    free_source(source);
+}
