@@ -86,7 +86,8 @@ def work_that_only_computes_has_the_cpu_time_that_it_measured():
     check_eq(got["count"], 20, "spans")
     group = got["groups"][0]
     check_eq((group["kind"], group["name"], group["session"]), ("work", "work", None), "names")
-    check_eq(group["incomplete"], 0, "spans without all events")
+    unknown = group["total_ns"][got["causes"].index("unknown")] or 0
+    check(unknown <= sum(v or 0 for v in group["total_ns"]) / 100, f"spans without all events: {group}")
     check_between(group["mean_ns"] * 20, truth["wall_ns"] * 0.9, truth["wall_ns"] * 1.01, "latency")
     check_between(group["total_ns"][0] + (group["total_ns"][3] or 0), truth["cpu_ns"] * 0.9, truth["cpu_ns"] * 1.1, f"CPU time ({group}, {truth})")
     everything = server.json("/api/v1/spans")

@@ -29,7 +29,8 @@ def inferences_of(cause, slow=SLOW):
         check_eq(sum(span[name] for name in COLUMNS), span["dt_ns"], "sum of the causes")
     group = one(watched.objects, "span_group", name="run")
     found = runs if slow == 40 else runs[9::10]
-    check(all(span["complete"] for span in found), "events are missing")
+    # A switch that the kernel did not report is added, and its time is known to a few microseconds only.
+    check(all(span["complete"] or span["unknown_ns"] <= span["dt_ns"] / 100 for span in found), "events are missing")
     return found, json.loads(watched.truth), group
 
 

@@ -214,6 +214,7 @@ UNHOOKED = """
 import os, subprocess, sys, time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import work
+time.sleep(0.5)  # the library is mapped now; finding the method in it takes some 30 ms
 how = sys.argv[2]
 if how == "child":
     work.both(sys.argv[1], 3)

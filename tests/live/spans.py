@@ -23,7 +23,8 @@ def spans_of(cause, *options):
     check_eq(one(watched.objects, "stats")["lost"], 0, "lost events")
     for span in spans:
         check_eq(span["work_ns"] + sum(span[name] for name in CAUSES), span["dt_ns"], "sum of the causes")
-        check(span["complete"], f"events are missing: {span}")
+        # A switch that the kernel did not report is added, and its time is known to a few microseconds only.
+        check(span["complete"] or span["unknown_ns"] <= span["dt_ns"] / 100, f"events are missing: {span}")
     return spans, json.loads(watched.truth), watched.objects
 
 
