@@ -193,7 +193,8 @@ enum etwatch_type {
     X(exit_signal, int64_t, gauge)             \
     X(presents, uint64_t, counter)             \
     X(gpu_encoder_ns, uint64_t, counter)       \
-    X(gpu_decoder_ns, uint64_t, counter)
+    X(gpu_decoder_ns, uint64_t, counter)       \
+    X(rss_private_bytes, uint64_t, gauge)
 
 /* The index of each metric: the member of a set, such as `has`. */
 enum etwatch_metric {

@@ -35,7 +35,7 @@ ETWATCH_TYPE_START = 1
 ETWATCH_TYPE_EXIT = 2
 ETWATCH_TYPE_SAMPLE = 3
 ETWATCH_TYPE_THREAD = 4
-ETWATCH_METRIC_COUNT = 52
+ETWATCH_METRIC_COUNT = 53
 ETWATCH_METRIC_DEFAULT = 255
 ETWATCH_SAMPLE_COMPLETE = 1
 ETWATCH_SAMPLE_PREEXISTING = 2
@@ -313,6 +313,7 @@ METRICS: Tuple[Tuple[str, str, str], ...] = (
     ("energy_uj", "uint64_t", "counter"), ("exit_ns", "uint64_t", "gauge"), ("exit_code", "int64_t", "gauge"),
     ("exit_signal", "int64_t", "gauge"), ("presents", "uint64_t", "counter"),
     ("gpu_encoder_ns", "uint64_t", "counter"), ("gpu_decoder_ns", "uint64_t", "counter"),
+    ("rss_private_bytes", "uint64_t", "gauge"),
 )
 ERRORS: Tuple[Tuple[str, int], ...] = (
     ("EINVAL", -1),
@@ -660,7 +661,7 @@ Sample._fields_ = [
     ("user_objects", c_uint64), ("gpu_ns", c_uint64), ("gpu_percent", c_double), ("gpu_memory_bytes", c_uint64),
     ("npu_ns", c_uint64), ("npu_percent", c_double), ("energy_uj", c_uint64), ("exit_ns", c_uint64),
     ("exit_code", c_int64), ("exit_signal", c_int64), ("presents", c_uint64), ("gpu_encoder_ns", c_uint64),
-    ("gpu_decoder_ns", c_uint64),
+    ("gpu_decoder_ns", c_uint64), ("rss_private_bytes", c_uint64),
 ]
 Samples._fields_ = [
     ("size", c_uint32), ("stride", c_uint32), ("count", c_size_t), ("items", POINTER(Sample)),

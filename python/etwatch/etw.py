@@ -32,7 +32,7 @@ _SWITCHED: Dict[str, Tuple[str, ...]] = {
     "enable_thread_events": ("threads", "threads_running", "threads_ready", "threads_waiting", "threads_suspended"),
     "enable_context_switch": ("switches_voluntary", "switches_involuntary", "runq_wait_ns"),
     "enable_memory_events": ("rss_bytes", "rss_peak_bytes", "private_bytes", "virtual_bytes", "faults_minor",
-                             "faults_major", "pool_paged_bytes", "pool_nonpaged_bytes"),
+                             "faults_major", "pool_paged_bytes", "pool_nonpaged_bytes", "rss_private_bytes"),
     "enable_disk_io": ("disk_read_bytes", "disk_write_bytes"),
 }
 _CPU = ("cpu_percent", "cpu_ns", "cpu_user_ns", "cpu_kernel_ns", "cycles", "instructions", "cache_misses")

@@ -73,7 +73,8 @@ enum { EW_COUNTER_BASE_COUNT = EW_C_net_received_bytes };
     X(threads_running)     \
     X(threads_ready)       \
     X(threads_waiting)     \
-    X(threads_suspended)
+    X(threads_suspended)   \
+    X(rss_private_bytes)
 
 #define EW_GAUGES(X) EW_GAUGES_BASE(X) EW_GAUGES_MORE(X)
 
@@ -130,7 +131,7 @@ enum ew_device_value {
     {                                                                                              \
         [EW_GAUGES_MEMORY] = EW_HAS_G(rss_bytes) | EW_HAS_G(private_bytes) |                       \
                              EW_HAS_G(virtual_bytes) | EW_HAS_G(pool_paged_bytes) |                \
-                             EW_HAS_G(pool_nonpaged_bytes),                                        \
+                             EW_HAS_G(pool_nonpaged_bytes) | EW_HAS_G(rss_private_bytes),          \
         [EW_GAUGES_PEAK] = EW_HAS_G(rss_peak_bytes),                                               \
         [EW_GAUGES_THREADS] = EW_HAS_G(threads) | EW_HAS_G(threads_running) |                      \
                               EW_HAS_G(threads_ready) | EW_HAS_G(threads_waiting) |                \

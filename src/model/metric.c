@@ -183,11 +183,11 @@ static const struct etwatch_metric_set polled_memory =
 
 void etwatch_metrics_pollable(struct etwatch_metric_set *ret_set)
 {
-    static const struct etwatch_metric_set others =
-        EW_METRIC_SET(ETWATCH_M_pool_paged_bytes, ETWATCH_M_pool_nonpaged_bytes,
-                      ETWATCH_M_threads_running, ETWATCH_M_threads_ready, ETWATCH_M_threads_waiting,
-                      ETWATCH_M_threads_suspended, ETWATCH_M_handles, ETWATCH_M_handles_peak,
-                      ETWATCH_M_gdi_objects, ETWATCH_M_user_objects, ETWATCH_M_io_priority);
+    static const struct etwatch_metric_set others = EW_METRIC_SET(
+        ETWATCH_M_pool_paged_bytes, ETWATCH_M_pool_nonpaged_bytes, ETWATCH_M_rss_private_bytes,
+        ETWATCH_M_threads_running, ETWATCH_M_threads_ready, ETWATCH_M_threads_waiting,
+        ETWATCH_M_threads_suspended, ETWATCH_M_handles, ETWATCH_M_handles_peak,
+        ETWATCH_M_gdi_objects, ETWATCH_M_user_objects, ETWATCH_M_io_priority);
     *ret_set = polled_memory;
     etwatch_metric_set_union(ret_set, &others);
 }

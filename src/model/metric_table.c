@@ -602,5 +602,16 @@ const struct ew_metric_row ew_metric_rows[ETWATCH_METRIC_COUNT] = {
         .backend = {
             SENSOR(ESTIMATED_REQ(CODEC_TIME), ESTIMATED_REQ(CODEC_TIME_WINDOWS)),
         }},
+    [ETWATCH_M_rss_private_bytes] = {"memory", "bytes",
+        "the part of resident memory that is not shared with other processes (private working set)",
+        P "resident_memory_private_bytes", "",
+        "etwatch.process.memory.resident_private", "", "By", 1, 10,
+        .backend = {
+            [ETWATCH_BACKEND_ETW] = POLLED("NtQuerySystemInformation, once a second for processes that ran"),
+            [ETWATCH_BACKEND_ETL] = EXACT("memory events, if recorded"),
+            [ETWATCH_BACKEND_EBPF] = NEVER("Windows only: private_bytes has the anonymous pages"),
+            [ETWATCH_BACKEND_POLL_LINUX] = NEVER("Windows only: private_bytes has the anonymous pages"),
+            [ETWATCH_BACKEND_POLL_WINDOWS] = POLLED("NtQuerySystemInformation"),
+        }},
 };
 /* clang-format on */

@@ -113,6 +113,7 @@ struct etwatch_metric_set ew_accounting_available(uint64_t kinds)
          EW_METRIC_SET(ETWATCH_M_threads, ETWATCH_M_affinity)},
         {EW_KIND(PROCESS_COUNTERS) | EW_KIND(WORKING_SETS),
          EW_METRIC_SET(ETWATCH_M_rss_bytes, ETWATCH_M_private_bytes, ETWATCH_M_virtual_bytes)},
+        {EW_KIND(WORKING_SETS), EW_METRIC_SET(ETWATCH_M_rss_private_bytes)},
         {EW_KIND(PROCESS_COUNTERS),
          EW_METRIC_SET(ETWATCH_M_rss_peak_bytes, ETWATCH_M_pool_paged_bytes,
                        ETWATCH_M_pool_nonpaged_bytes, ETWATCH_M_handles)},

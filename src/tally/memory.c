@@ -71,6 +71,7 @@ void ew_memory_working_sets(struct ew_tally *tally, const struct ew_record *reco
         if (process == NULL)
             continue;
         set(tally, process, EW_G_rss_bytes, entry.working_set_bytes);
+        set(tally, process, EW_G_rss_private_bytes, entry.private_working_set_bytes);
         set(tally, process, EW_G_private_bytes, entry.commit_bytes);
         set(tally, process, EW_G_virtual_bytes, entry.virtual_bytes);
     }

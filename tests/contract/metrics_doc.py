@@ -88,6 +88,17 @@ def the_etl_column_matches_a_recording_of_every_event():
 
 
 @test
+def recordings_of_memory_events_have_the_private_working_set():
+    """The events of make_etl: 5 pages of process 4321, 1 page of process 4."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "versions.etl")
+        make_etl("versions", path)
+        processes = [o for o in json_lines(run(["report", "--json", path]).out) if o["type"] == "process"]
+    check_eq({o["pid"]: o["rss_private_bytes"] for o in processes if o["rss_private_bytes"] is not None},
+             {4321: 5 * 4096, 4: 4096}, "private working sets")
+
+
+@test
 def doctor_shows_the_metric_matrix_of_this_machine():
     for arguments in ([], ["--json"]):
         result = run(["doctor", "--metrics", *arguments])

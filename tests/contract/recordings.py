@@ -17,7 +17,7 @@ REST = """rss_bytes rss_peak_bytes private_bytes virtual_bytes faults_minor faul
     io_read_bytes io_write_bytes io_other_bytes io_read_ops io_write_ops io_other_ops io_priority
     disk_read_bytes disk_write_bytes net_received_bytes net_sent_bytes handles handles_peak gdi_objects
     user_objects gpu_ns gpu_percent gpu_memory_bytes npu_ns npu_percent energy_uj""".split()
-EXIT = "exit_ns exit_code exit_signal presents gpu_encoder_ns gpu_decoder_ns".split()
+EXIT = "exit_ns exit_code exit_signal presents gpu_encoder_ns gpu_decoder_ns rss_private_bytes".split()
 META = "version host os cpus source hz_requested anchor_unix_ns anchor_raw_ns estimated".split()
 STATS = """source hz_requested hz_reached samples events lost undecoded late self_cpu_percent
     self_kernel_percent self_rss_bytes self_rss_peak_bytes wakeups""".split()

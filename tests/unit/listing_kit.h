@@ -22,7 +22,7 @@ struct row {
     uint64_t created, user, kernel;
     uint32_t threads;
     uint32_t faults, hard;
-    uint64_t rss, read_bytes;
+    uint64_t rss, rss_private, read_bytes;
     uint64_t other_bytes, pools; /* paged pool; half of it is the nonpaged pool */
     uint32_t states[4];          /* state of the first threads; 0 means 5, waiting */
     uint32_t wait_reason;
@@ -51,6 +51,7 @@ static inline size_t add_row(struct list *list, size_t last, const struct row *r
         put(list->bytes + last, at - last, 4);
     memset(record, 0, name_at + NAME_UNITS * 2 - at);
     put(record + 0x04, row->threads, 4);
+    put(record + 0x08, row->rss_private, 8);
     put(record + 0x10, row->hard, 4);
     put(record + 0x18, row->cycles, 8);
     put(record + 0x20, row->created, 8);

@@ -166,6 +166,7 @@ TEST(gauges_are_reported_for_processes_that_ran)
                     .name = "a.exe",
                     .user = 5,
                     .rss = 4096,
+                    .rss_private = 3000,
                     .pools = 64,
                     .threads = 2,
                     .other_bytes = 500};
@@ -176,9 +177,10 @@ TEST(gauges_are_reported_for_processes_that_ran)
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 8, "a.exe", BEGUN_NS);
     event_of(tally, &facts, EW_EVENT_PROCESS_THERE, 12, "b.exe", BEGUN_NS);
     CHECK_EQ_INT(ew_etw_list_sync_new(&system, BEGUN_NS, &sync), 0);
-    static const struct etwatch_metric_set expected = EW_METRIC_SET(
-        ETWATCH_M_rss_bytes, ETWATCH_M_handles, ETWATCH_M_gdi_objects, ETWATCH_M_pool_paged_bytes,
-        ETWATCH_M_io_other_ops, ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
+    static const struct etwatch_metric_set expected =
+        EW_METRIC_SET(ETWATCH_M_rss_bytes, ETWATCH_M_handles, ETWATCH_M_gdi_objects,
+                      ETWATCH_M_pool_paged_bytes, ETWATCH_M_rss_private_bytes,
+                      ETWATCH_M_io_other_ops, ETWATCH_M_cpu_user_ns, ETWATCH_M_cpu_kernel_ns);
     CHECK(includes(ew_etw_list_sync_available(sync), &expected));
     CHECK(!etwatch_metric_set_has(ew_etw_list_sync_available(sync), ETWATCH_M_threads_running));
     /* The first list also shows what the rundown of the session lacked. */
@@ -199,6 +201,7 @@ TEST(gauges_are_reported_for_processes_that_ran)
     CHECK_EQ_STR(poll_and_drain(sync, tally, &facts, 4000 * MS), "read 8");
     CHECK_EQ_UINT(m->last.gauge[EW_G_rss_bytes], 5000);
     CHECK_EQ_UINT(m->last.gauge[EW_G_pool_nonpaged_bytes], 32);
+    CHECK_EQ_UINT(m->last.gauge[EW_G_rss_private_bytes], 3000);
     CHECK_EQ_UINT(m->last.counter[EW_C_io_other_bytes], 700);
     CHECK_EQ_UINT(m->last.counter[EW_C_io_other_ops], 70);
     CHECK_EQ_UINT(m->last.counter[EW_C_cpu_user_ns], 500);

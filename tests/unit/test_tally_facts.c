@@ -232,7 +232,8 @@ TEST(gauges_are_on_the_sample_they_were_read_for)
 {
     struct pipeline *p = open_for(100, 1000);
     pipe_feed(p, ev_switch(US(0), 0, 0, 104, WAITING));
-    kit_sets[0] = (struct ew_working_set){.pid = 100, .working_set_bytes = 4096};
+    kit_sets[0] = (struct ew_working_set){
+        .pid = 100, .working_set_bytes = 4096, .private_working_set_bytes = 1024};
     kit_set_count = 1;
     pipe_feed(p, kit_event(EW_EVENT_WORKING_SETS, US(1500), NO, NO));
     pipe_finish(p, US(3000));
@@ -240,6 +241,8 @@ TEST(gauges_are_on_the_sample_they_were_read_for)
     CHECK(!etwatch_sample_has(&p->kept[0], ETWATCH_M_rss_bytes));
     CHECK(etwatch_sample_has(&p->kept[1], ETWATCH_M_rss_bytes));
     CHECK_EQ_UINT(p->kept[1].rss_bytes, 4096);
+    CHECK(etwatch_sample_has(&p->kept[1], ETWATCH_M_rss_private_bytes));
+    CHECK_EQ_UINT(p->kept[1].rss_private_bytes, 1024);
     CHECK(!etwatch_sample_has(&p->kept[2], ETWATCH_M_rss_bytes));
     pipe_close(p);
 }

@@ -150,8 +150,11 @@ TEST(memory_is_reported_from_working_sets_and_at_the_end)
 {
     struct ew_tally *tally = tally_open(tally_config());
     rundown(tally);
-    kit_sets[0] = (struct ew_working_set){
-        .pid = 100, .working_set_bytes = 8192, .commit_bytes = 4096, .virtual_bytes = 65536};
+    kit_sets[0] = (struct ew_working_set){.pid = 100,
+                                          .working_set_bytes = 8192,
+                                          .private_working_set_bytes = 2048,
+                                          .commit_bytes = 4096,
+                                          .virtual_bytes = 65536};
     kit_set_count = 1;
     feed(tally, kit_event(EW_EVENT_WORKING_SETS, US(1), NO, NO));
     struct ew_event counters = kit_event(EW_EVENT_PROCESS_COUNTERS, US(2), 200, NO);
@@ -162,6 +165,7 @@ TEST(memory_is_reported_from_working_sets_and_at_the_end)
     take_totals(tally, false);
     CHECK_EQ_UINT(total_of(100)->gauge[EW_G_rss_bytes], 8192);
     CHECK_EQ_UINT(total_of(100)->gauge[EW_G_private_bytes], 4096);
+    CHECK_EQ_UINT(total_of(100)->gauge[EW_G_rss_private_bytes], 2048);
     CHECK_EQ_UINT(total_of(100)->gauge_has & EW_HAS_G(rss_peak_bytes), 0);
     CHECK_EQ_UINT(total_of(200)->gauge[EW_G_rss_peak_bytes], 1 << 20);
     CHECK_EQ_UINT(total_of(200)->gauge[EW_G_handles], 33);

@@ -11,20 +11,22 @@ TEST(pools_other_io_and_thread_states_are_reported)
                     .name = "a.exe",
                     .threads = 6,
                     .pools = 8192,
+                    .rss_private = 12288,
                     .read_bytes = 10,
                     .other_bytes = 500,
                     .states = {2, 1, 3, 7}};
     struct machine *m = new_machine(ROWS(idle, a));
     struct ew_source *source = open_on(m, &all, false, 100);
-    static const struct etwatch_metric_set expected =
-        EW_METRIC_SET(ETWATCH_M_pool_paged_bytes, ETWATCH_M_pool_nonpaged_bytes,
-                      ETWATCH_M_io_other_bytes, ETWATCH_M_io_other_ops, ETWATCH_M_threads_running,
-                      ETWATCH_M_threads_suspended, ETWATCH_M_gdi_objects);
+    static const struct etwatch_metric_set expected = EW_METRIC_SET(
+        ETWATCH_M_pool_paged_bytes, ETWATCH_M_pool_nonpaged_bytes, ETWATCH_M_rss_private_bytes,
+        ETWATCH_M_io_other_bytes, ETWATCH_M_io_other_ops, ETWATCH_M_threads_running,
+        ETWATCH_M_threads_suspended, ETWATCH_M_gdi_objects);
     CHECK(includes(&source->ops->available, &expected));
     CHECK_EQ_STR(round_of(m, source, 10 * MS), "seen 8");
     const struct ew_process_fact *fact = &m->facts[0];
     CHECK_EQ_UINT(fact->gauge[EW_G_pool_paged_bytes], 8192);
     CHECK_EQ_UINT(fact->gauge[EW_G_pool_nonpaged_bytes], 4096);
+    CHECK_EQ_UINT(fact->gauge[EW_G_rss_private_bytes], 12288);
     CHECK_EQ_UINT(fact->gauge[EW_G_threads_running], 1);
     CHECK_EQ_UINT(fact->gauge[EW_G_threads_ready], 3);
     CHECK_EQ_UINT(fact->gauge[EW_G_threads_waiting], 2);
@@ -48,6 +50,7 @@ TEST(if_no_thread_runs_states_are_unknown)
     struct ew_source *source = open_on(m, &all, false, 100);
     CHECK(!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_threads_waiting));
     CHECK(!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_pool_paged_bytes));
+    CHECK(!etwatch_metric_set_has(&source->ops->available, ETWATCH_M_rss_private_bytes));
     (void)round_of(m, source, 10 * MS);
     CHECK_EQ_UINT(m->facts[0].gauge_has & (EW_HAS_G(threads_waiting) | EW_HAS_G(pool_paged_bytes)),
                   0);

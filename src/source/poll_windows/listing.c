@@ -34,6 +34,7 @@ static int take_name(const struct ew_listing *listing, const uint8_t *record,
 static void take_figures(const uint8_t *record, struct ew_listed_process *process)
 {
     process->thread_count = ew_load_u32(record + 0x04);
+    process->rss_private_bytes = ew_load_u64(record + 0x08);
     process->faults_hard = ew_load_u32(record + 0x10);
     process->cycles = ew_load_u64(record + 0x18);
     process->created = ew_load_u64(record + 0x20);
@@ -147,6 +148,7 @@ uint32_t ew_listed_gauges(const struct ew_listed_process *process, bool states,
     } every[] = {
         {EW_G_rss_bytes, process->rss_bytes},
         {EW_G_rss_peak_bytes, process->rss_peak_bytes},
+        {EW_G_rss_private_bytes, process->rss_private_bytes},
         {EW_G_private_bytes, process->private_bytes},
         {EW_G_virtual_bytes, process->virtual_bytes},
         {EW_G_pool_paged_bytes, process->pool_paged_bytes},

@@ -32,7 +32,7 @@ struct ew_listed_process {
     uint64_t cycles;              /* executed; 0: unknown */
     uint32_t faults, faults_hard; /* these wrap at 2^32 */
     uint32_t thread_count, handles;
-    uint64_t virtual_bytes, rss_bytes, rss_peak_bytes, private_bytes;
+    uint64_t virtual_bytes, rss_bytes, rss_private_bytes, rss_peak_bytes, private_bytes;
     uint64_t pool_paged_bytes, pool_nonpaged_bytes;
     uint64_t read_ops, write_ops, other_ops, read_bytes, write_bytes, other_bytes;
     const uint8_t *name; /* UTF-16, not terminated */

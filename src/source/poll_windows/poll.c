@@ -266,7 +266,7 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
 {
     struct ew_listing listing;
     struct ew_listed_process listed;
-    bool owns_memory = false, has_pools = false;
+    bool owns_memory = false, has_pools = false, has_private_rss = false;
     int rc = poll->system.list(poll->system.ctx, &listing, reterr);
     if (rc < 0)
         return rc;
@@ -277,6 +277,7 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
         poll->has_states |= ew_listed_runs(&listed);
         owns_memory |= listed.private_bytes != 0;
         has_pools |= listed.pool_paged_bytes != 0;
+        has_private_rss |= listed.rss_private_bytes != 0;
     }
     poll->base.ops = ops;
     poll->base.source.ops = &poll->base.ops;
@@ -303,6 +304,8 @@ static int describe_source(struct ew_winpoll *poll, struct ew_error *reterr)
                                     &EW_METRICS(ETWATCH_M_faults_minor, ETWATCH_M_faults_major));
     if (!owns_memory)
         etwatch_metric_set_remove(available, ETWATCH_M_private_bytes);
+    if (!has_private_rss)
+        etwatch_metric_set_remove(available, ETWATCH_M_rss_private_bytes);
     if (!has_pools)
         etwatch_metric_set_subtract(
             available, &EW_METRICS(ETWATCH_M_pool_paged_bytes, ETWATCH_M_pool_nonpaged_bytes));
