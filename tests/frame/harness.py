@@ -46,10 +46,11 @@ import os
 from lib import *
 @test
 def passes(): check_eq(1, 1)
-@test
-def fails_first():
-    tried = os.path.exists("%s/tried")
-    open("%s/tried", "w").close()
+@cases([(str(i), str(i)) for i in range(%d)])
+def fails_first(number):
+    path = "%s/tried" + number
+    tried = os.path.exists(path)
+    open(path, "w").close()
     check(tried)
 @test
 def fails(): check_eq(1, 2)
@@ -145,8 +146,8 @@ def the_runner_counts_single_results_and_a_crash_as_a_failure():
         check_in("unit/sample: is_skipped: no such thing here", result.out)
 
 
-def copy_of_the_runner(folder, suite, listed=""):
-    """A copy with one script, in which a test fails first and passes then, and another always fails: its last lines."""
+def copy_of_the_runner(folder, suite, listed="", count=1):
+    """A copy with one script, in which tests fail first and pass then, and another always fails: its last lines."""
     tests = os.path.join(folder, "tests")
     for name in (os.path.join(folder, "build", "meson-info"), os.path.join(tests, "live"), os.path.join(tests, suite)):
         os.makedirs(name, exist_ok=True)
@@ -155,7 +156,7 @@ def copy_of_the_runner(folder, suite, listed=""):
     for name in ("run", "winekit.py", "lib.py"):
         shutil.copy(os.path.join(ROOT, "tests", name), tests)
     with open(os.path.join(tests, suite, "sample.py"), "w", encoding="utf-8") as file:
-        file.write(FLAKY_TESTS % (folder, folder))
+        file.write(FLAKY_TESTS % (count, folder))
     with open(os.path.join(tests, "live", "known_flaky"), "w", encoding="utf-8") as file:
         file.write(listed + "\n")
     return run(["--build", os.path.join(folder, "build")], program=os.path.join(tests, "run")).out.splitlines()[-2:]
@@ -166,7 +167,7 @@ def a_live_test_that_passes_at_its_second_try_is_a_failure_unless_it_is_listed()
     with temp_dir() as folder:
         check_eq(copy_of_the_runner(folder, "live")[-1], "1 passed, 2 failed, 0 skipped", "last line")
     with temp_dir() as folder:
-        listed = "live/sample: fails_first: for a test"
+        listed = "live/sample: fails_first*: for a test"
         check_eq(copy_of_the_runner(folder, "live", listed), ["1 retried", "2 passed, 1 failed, 0 skipped"], "last lines")
 
 
@@ -174,6 +175,14 @@ def a_live_test_that_passes_at_its_second_try_is_a_failure_unless_it_is_listed()
 def a_test_that_fails_next_to_others_and_passes_alone_is_retried():
     with temp_dir() as folder:
         check_eq(copy_of_the_runner(folder, "contract"), ["1 retried", "2 passed, 1 failed, 0 skipped"], "last lines")
+
+
+@test
+def more_than_a_few_retried_tests_are_failures():
+    for suite, most, listed in (("live", 3, "live/s*: fails*: for a test"), ("contract", 8, "")):
+        with temp_dir() as folder:
+            check_eq(copy_of_the_runner(folder, suite, listed, most + 1),
+                     [f"{most} retried", f"{most + 1} passed, 2 failed, 0 skipped"], f"last lines of {suite}")
 
 
 main()
